@@ -1,0 +1,1 @@
+//! The system under test: a Kafka-compatible agent over a coordinator and an object store.

@@ -1,0 +1,1 @@
+//! Models of real Kafka clients, as state machines with real configuration keys.

@@ -1,0 +1,1 @@
+//! Everything that is Kafka and simulation: cluster wiring, workloads, findings, the wavetank command.

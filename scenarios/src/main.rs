@@ -1,0 +1,2 @@
+//! The `wavetank` command.
+fn main() {}
