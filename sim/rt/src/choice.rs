@@ -10,6 +10,13 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entity(u64);
 
+impl Entity {
+    /// The number a host draws by.
+    pub fn raw(self) -> u64 {
+        self.0
+    }
+}
+
 impl From<u64> for Entity {
     fn from(id: u64) -> Self {
         Entity(id)
@@ -32,7 +39,7 @@ pub fn stable_hash(bytes: &[u8]) -> u64 {
 /// Draws the choice `name` of `entity`. `ordinal` tells its draws apart (an operation id, an attempt number) and must
 /// not depend on unrelated work.
 pub fn choice(name: &'static str, entity: impl Into<Entity>, ordinal: u64) -> Choice {
-    Choice(host::current().draw(name, entity.into().0, ordinal))
+    Choice(host::current().draw(name, entity.into().raw(), ordinal))
 }
 
 /// One drawn value, uniform over 64 bits.
