@@ -1,0 +1,275 @@
+//! One connection: a task that reads, writes and pings, and the calls that wait for it.
+
+use super::ClientConfig;
+use crate::api::{Response, WatchRequest, WatchResponse};
+use crate::error::EtcdError;
+use crate::wire::{self, Answer, Call};
+use rt::net::{ReadHalf, TcpStream, WriteHalf};
+use rt::time::Instant;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+type Reply = Result<Response, EtcdError>;
+
+/// Why a call has no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// The connection ended before a byte of it was written.
+    Unwritten,
+    /// The connection ended after it was, or may have been, written.
+    Written,
+    /// Its time ran out, and the connection was closed for it.
+    Late { written: bool },
+}
+
+struct Waiting {
+    reply: oneshot::Sender<Result<Reply, Lost>>,
+    written: bool,
+}
+
+struct Outgoing {
+    /// The call that waits for an answer, if one does: it may give up before this is written.
+    call: Option<u64>,
+    frame: Vec<u8>,
+    label: String,
+}
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    heard: bool,
+    outgoing: VecDeque<Outgoing>,
+    waiting: BTreeMap<u64, Waiting>,
+    watches: BTreeMap<u64, mpsc::UnboundedSender<WatchResponse>>,
+}
+
+#[derive(Default)]
+pub(super) struct Connection {
+    state: Mutex<State>,
+    /// Something is to be written.
+    outgoing: Notify,
+    /// The task is to end.
+    closing: Notify,
+    /// Something was heard.
+    heard: Notify,
+}
+
+impl Connection {
+    /// Starts the task that serves a stream until it ends or [`Connection::close`] is called.
+    pub(super) fn start(stream: TcpStream, config: &ClientConfig) -> Arc<Self> {
+        let connection = Arc::new(Connection::default());
+        let (reader, writer) = stream.into_split();
+        let task = connection.clone();
+        let config = config.clone();
+        rt::spawn("etcd.client.connection", async move {
+            let ended = tokio::select! {
+                biased;
+                () = task.closing.notified() => Ok(()),
+                ended = task.read(reader) => ended,
+                ended = task.write(writer) => ended,
+                ended = task.keep_alive(&config) => ended,
+            };
+            if let Err(error) = ended {
+                tracing::debug!(target: "wavetank", %error, "etcd client connection ended");
+            }
+            task.close();
+        });
+        connection
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.lock().closed
+    }
+
+    /// Whether the server ever said anything on it.
+    pub(super) fn was_heard(&self) -> bool {
+        self.lock().heard
+    }
+
+    /// Ends the connection and every call and watch on it.
+    pub(super) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.outgoing.clear();
+        state.watches.clear();
+        for (_, call) in std::mem::take(&mut state.waiting) {
+            // The caller may be gone.
+            let _ = call.reply.send(Err(if call.written { Lost::Written } else { Lost::Unwritten }));
+        }
+        self.closing.notify_one();
+    }
+
+    /// Sends a call and waits for its reply until `deadline`, after which the connection is closed.
+    pub(super) async fn exchange(
+        &self,
+        id: u64,
+        frame: &[u8],
+        label: impl FnOnce() -> String,
+        deadline: Instant,
+    ) -> Result<Reply, Lost> {
+        let (reply, replied) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            if state.closed {
+                return Err(Lost::Unwritten);
+            }
+            state.waiting.insert(id, Waiting { reply, written: false });
+            self.enqueue(&mut state, Some(id), frame.to_vec(), label);
+        }
+        let abandon = Abandon { connection: self, id };
+        match rt::time::timeout_at(deadline, replied).await {
+            Ok(outcome) => outcome.unwrap_or(Err(Lost::Written)),
+            Err(_) => {
+                let written = abandon.now();
+                self.close();
+                Err(Lost::Late { written })
+            }
+        }
+    }
+
+    /// Begins a watch; `None` if the connection is closed. Its messages end when the connection does.
+    pub(super) fn watch(
+        &self,
+        id: u64,
+        request: WatchRequest,
+    ) -> Option<mpsc::UnboundedReceiver<WatchResponse>> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut state = self.lock();
+        if state.closed {
+            return None;
+        }
+        state.watches.insert(id, sender);
+        self.send(&mut state, &Call::Watch { id, request });
+        Some(receiver)
+    }
+
+    /// Ends a watch.
+    pub(super) fn unwatch(&self, id: u64) {
+        let mut state = self.lock();
+        if state.watches.remove(&id).is_some() {
+            self.send(&mut state, &Call::Unwatch { id });
+        }
+    }
+
+    /// Asks for a progress message to every watch on this connection.
+    pub(super) fn request_progress(&self) {
+        let mut state = self.lock();
+        if !state.closed {
+            self.send(&mut state, &Call::Progress);
+        }
+    }
+
+    fn send(&self, state: &mut State, call: &Call) {
+        self.enqueue(state, None, wire::encode(call), || wire::call_label(call));
+    }
+
+    fn enqueue(&self, state: &mut State, call: Option<u64>, frame: Vec<u8>, label: impl FnOnce() -> String) {
+        let label = if rt::observe::listens() { label() } else { String::new() };
+        state.outgoing.push_back(Outgoing { call, frame, label });
+        self.outgoing.notify_one();
+    }
+
+    async fn write(&self, mut writer: WriteHalf) -> io::Result<()> {
+        loop {
+            match self.next_outgoing() {
+                Some(next) => writer.write_frame(&next.frame, || next.label).await?,
+                None => self.outgoing.notified().await,
+            }
+        }
+    }
+
+    /// The next frame, its call marked as written; skips calls that were given up.
+    fn next_outgoing(&self) -> Option<Outgoing> {
+        let mut state = self.lock();
+        while let Some(next) = state.outgoing.pop_front() {
+            let Some(id) = next.call else { return Some(next) };
+            if let Some(call) = state.waiting.get_mut(&id) {
+                call.written = true;
+                return Some(next);
+            }
+        }
+        None
+    }
+
+    async fn read(&self, mut reader: ReadHalf) -> io::Result<()> {
+        while let Some(body) = rt::net::read_frame(&mut reader, wire::MAX_RESPONSE_FRAME_BYTES).await? {
+            let answer = wire::decode(&body)?;
+            let mut state = self.lock();
+            state.heard = true;
+            self.heard.notify_one();
+            match answer {
+                Answer::Reply { id, result } => {
+                    if let Some(call) = state.waiting.remove(&id) {
+                        // The caller may be gone.
+                        let _ = call.reply.send(Ok(result));
+                    }
+                }
+                Answer::Watch { id, response } => {
+                    if let Some(watch) = state.watches.get(&id) {
+                        // The watcher may be gone; it unwatches when dropped.
+                        let _ = watch.send(response);
+                    }
+                }
+                Answer::Progress { revision } => {
+                    for watch in state.watches.values() {
+                        let _ = watch.send(WatchResponse { revision, ..Default::default() });
+                    }
+                }
+                Answer::Pong => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Pings a connection in use on which nothing is heard, as gRPC does; ends when a ping is not answered.
+    async fn keep_alive(&self, config: &ClientConfig) -> io::Result<()> {
+        if config.keep_alive_time_ms == 0 {
+            return std::future::pending().await;
+        }
+        loop {
+            if self.hears_within(config.keep_alive_time_ms).await {
+                continue;
+            }
+            {
+                let mut state = self.lock();
+                if state.waiting.is_empty() && state.watches.is_empty() {
+                    continue;
+                }
+                self.send(&mut state, &Call::Ping);
+            }
+            if !self.hears_within(config.keep_alive_timeout_ms).await {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "a ping was not answered"));
+            }
+        }
+    }
+
+    async fn hears_within(&self, limit_ms: u64) -> bool {
+        rt::time::timeout(Duration::from_millis(limit_ms), self.heard.notified()).await.is_ok()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Forgets a call whose caller stops waiting.
+struct Abandon<'a> {
+    connection: &'a Connection,
+    id: u64,
+}
+
+impl Abandon<'_> {
+    /// Whether it was written by now.
+    fn now(&self) -> bool {
+        self.connection.lock().waiting.remove(&self.id).is_none_or(|call| call.written)
+    }
+}
+
+impl Drop for Abandon<'_> {
+    fn drop(&mut self) {
+        self.now();
+    }
+}

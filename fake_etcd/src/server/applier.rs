@@ -1,0 +1,116 @@
+//! The one task that changes the store.
+
+use super::outbox::Outbox;
+use super::{ServerConfig, Shared, lock};
+use crate::api::Request;
+use rt::time::Instant;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Requests that may wait to be applied before connections stop reading.
+pub(super) const QUEUE: usize = 1024;
+
+/// A request on its way to the store.
+pub(super) struct Pending {
+    /// Who asks, by a hash of its address: stable, unlike a connection's number.
+    pub(super) peer: u64,
+    /// The client's own number of the request.
+    pub(super) id: u64,
+    pub(super) request: Request,
+    /// The request's words, if somebody listens.
+    pub(super) words: Option<String>,
+    pub(super) outbox: Arc<Outbox>,
+}
+
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    mut queue: mpsc::Receiver<Pending>,
+    config: ServerConfig,
+    started: Instant,
+) {
+    let mut batch = Vec::new();
+    loop {
+        let expiry = lock(&shared.disk).next_expiry().map(|due| next_check(&config, started, due));
+        tokio::select! {
+            biased;
+            received = queue.recv_many(&mut batch, QUEUE) => match received {
+                0 => return,
+                _ => apply(&shared, &config, &mut batch).await,
+            },
+            // Leases change only in this task, so the deadline is current.
+            () = until(expiry) => expire(&shared, &config).await,
+        }
+    }
+}
+
+/// Writes one batch to the disk, then applies and answers it in order.
+async fn apply(shared: &Shared, config: &ServerConfig, batch: &mut Vec<Pending>) {
+    if let Some(first) = batch.iter().find(|pending| needs_fsync(&pending.request)) {
+        fsync(config, first.peer, first.id).await;
+    }
+    rt::preempt("etcd.before-apply").await;
+    for pending in batch.drain(..) {
+        let applied = {
+            let mut store = lock(&shared.disk);
+            let applied = store.apply(Instant::now(), &pending.request);
+            let by_expiry = matches!(pending.request, Request::LeaseKeepAlive { .. });
+            shared.volatile().notify(&store, applied.revision, by_expiry);
+            applied
+        };
+        // Here the write is durable and its client does not know.
+        rt::preempt("etcd.before-reply").await;
+        pending.outbox.reply(pending.id, applied.response, pending.words.as_deref());
+    }
+}
+
+/// Revokes what ran out; a revocation is a write like any other.
+async fn expire(shared: &Shared, config: &ServerConfig) {
+    let revision = lock(&shared.disk).revision();
+    fsync(config, rt::choice::stable_hash(b"expiry"), revision as u64).await;
+    rt::preempt("etcd.before-expiry").await;
+    let mut store = lock(&shared.disk);
+    let revisions = store.expire(Instant::now());
+    shared.volatile().notify(&store, revisions, true);
+}
+
+async fn fsync(config: &ServerConfig, entity: u64, ordinal: u64) {
+    let (low, high) = (config.fsync_min_us, config.fsync_max_us.max(config.fsync_min_us));
+    let delay = rt::choice("etcd.fsync", entity, ordinal)
+        .duration(Duration::from_micros(low), Duration::from_micros(high));
+    if !delay.is_zero() {
+        rt::time::sleep(delay).await;
+    }
+}
+
+/// Keep-alives do not go through the log: a renewal is known to the leader alone.
+fn needs_fsync(request: &Request) -> bool {
+    !request.is_read_only() && !matches!(request, Request::LeaseKeepAlive { .. })
+}
+
+/// The first look at the leases at or after `due`.
+fn next_check(config: &ServerConfig, started: Instant, due: Instant) -> Instant {
+    let period = config.lease_check_ms.max(1) * 1_000_000;
+    let after = (due - started).as_nanos() as u64;
+    Instant::from_nanos(started.as_nanos().saturating_add(after.div_ceil(period).saturating_mul(period)))
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => rt::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_are_looked_at_on_a_grid_from_the_start() {
+        let config = ServerConfig::default();
+        let ms = |n: u64| Instant::from_nanos(n * 1_000_000);
+        assert_eq!(next_check(&config, ms(100), ms(2_100)), ms(2_100));
+        assert_eq!(next_check(&config, ms(100), ms(2_101)), ms(2_600));
+    }
+}
