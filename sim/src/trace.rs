@@ -49,17 +49,30 @@ pub enum Keep {
     /// Only the hash.
     #[default]
     Nothing,
-    /// What programs said (events, marks, intent), faults, node lifecycle, and labelled frames.
+    /// What programs said (events, intent), broken claims, faults, and the lives of nodes.
+    Events,
+    /// Events and labelled frames.
     Story,
     /// Everything, down to single task steps.
     Everything,
 }
 
-/// How an event weighs when only the story is kept.
+/// From which [`Keep`] on an event is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weight {
+    Event,
     Story,
     Detail,
+}
+
+impl Keep {
+    fn keeps(self, weight: Weight) -> bool {
+        self >= match weight {
+            Weight::Event => Keep::Events,
+            Weight::Story => Keep::Story,
+            Weight::Detail => Keep::Everything,
+        }
+    }
 }
 
 /// A field's value, owned.
@@ -161,10 +174,19 @@ impl Trace {
         Trace { hash: 0, next: 1, keep, kept: Vec::new(), scratch: Vec::with_capacity(256) }
     }
 
-    /// A task's step: the commonest event, so it has an encoding of its own, of fixed size.
+    /// A task's step. Steps and timers are the commonest events, so they have an encoding of fixed size.
     pub(crate) fn step(&mut self, at_ns: u64, node: NodeId, parent: EventId, task: u64) -> EventId {
+        self.brief(1, at_ns, node, parent, "step", task)
+    }
+
+    /// A timer comes due; `armed_by` is the event that armed it.
+    pub(crate) fn timer(&mut self, at_ns: u64, node: NodeId, armed_by: EventId) -> EventId {
+        self.brief(3, at_ns, node, armed_by, "timer", 0)
+    }
+
+    fn brief(&mut self, kind: u8, at_ns: u64, node: NodeId, parent: EventId, name: &'static str, task: u64) -> EventId {
         let mut bytes = [0u8; 29];
-        bytes[0] = 1;
+        bytes[0] = kind;
         bytes[1..9].copy_from_slice(&at_ns.to_le_bytes());
         bytes[9..13].copy_from_slice(&node.0.to_le_bytes());
         bytes[13..21].copy_from_slice(&parent.0.to_le_bytes());
@@ -172,7 +194,7 @@ impl Trace {
         self.hash = xxh3_64_with_seed(&bytes, self.hash);
         let id = self.next_id();
         if self.keep == Keep::Everything {
-            self.kept.push(Entry { id, at_ns, node, parent, name: "step", fields: vec![("task", Field::U64(task))] });
+            self.kept.push(Entry { id, at_ns, node, parent, name, fields: vec![("task", Field::U64(task))] });
         }
         id
     }
@@ -200,7 +222,7 @@ impl Trace {
         }
         self.hash = xxh3_64_with_seed(out, self.hash);
         let id = self.next_id();
-        if self.keep == Keep::Everything || (self.keep == Keep::Story && weight == Weight::Story) {
+        if self.keep.keeps(weight) {
             let fields = fields.iter().map(|(field, value)| (*field, Field::from(*value))).collect();
             self.kept.push(Entry { id, at_ns, node, parent, name, fields });
         }
@@ -274,15 +296,17 @@ mod tests {
 
     #[test]
     fn what_is_kept_never_changes_the_hash() {
-        let [nothing, story, everything] = [Keep::Nothing, Keep::Story, Keep::Everything].map(|keep| {
+        let [nothing, events, story, everything] = [Keep::Nothing, Keep::Events, Keep::Story, Keep::Everything].map(|keep| {
             let mut trace = Trace::new(keep);
             let step = trace.step(1, NodeId(1), EventId::NONE, 9);
             trace.record(2, NodeId(2), step, Weight::Detail, "net.deliver", &[]);
-            trace.record(3, NodeId(2), step, Weight::Story, "fault.pause", &[("for_ms", Value::U64(3))]);
+            trace.record(3, NodeId(2), step, Weight::Story, "net.frame", &[]);
+            trace.record(4, NodeId(2), step, Weight::Event, "fault", &[("id", Value::U64(3))]);
             trace.finish()
         });
-        assert_eq!((nothing.0, story.0), (story.0, everything.0));
-        assert_eq!((nothing.1.len(), story.1.len(), everything.1.len()), (0, 1, 3));
-        assert_eq!(story.1[0], everything.1[2]);
+        assert!([&events, &story, &everything].iter().all(|trace| trace.0 == nothing.0));
+        let kept = [&nothing, &events, &story, &everything].map(|trace| trace.1.len());
+        assert_eq!(kept, [0, 1, 2, 4]);
+        assert_eq!(events.1[0], everything.1[3]);
     }
 }

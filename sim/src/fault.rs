@@ -1,0 +1,291 @@
+//! The fault alphabet, as data.
+//!
+//! A schedule is a list of faults with ids, each with the moment it strikes. Every item can be removed, by hand or by
+//! machine, and the rest still means what it meant. Messages and events are named by words: a pattern matches when all
+//! its words appear in the label of the frame, or in the event printed as `name field=value ...`.
+
+use crate::exec::ProcessId;
+use crate::tap::HoldId;
+use crate::trace::NodeId;
+use serde::{Deserialize, Serialize};
+
+/// A fault and when it strikes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scheduled {
+    /// Names the fault in traces, and stays its own when others are removed.
+    pub id: u32,
+    /// When it strikes; from the start if absent.
+    #[serde(default)]
+    pub when: When,
+    /// What happens.
+    pub fault: Fault,
+}
+
+/// A moment of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum When {
+    /// At this simulated time, in milliseconds since the start.
+    AtMs(u64),
+    /// When a program says something.
+    Event(EventPattern),
+    /// When a frame enters its sender's buffer.
+    Frame(FramePattern),
+    /// Right after a process's n-th poll of any of its tasks, counted from the node's first start.
+    Poll {
+        /// The node.
+        node: String,
+        /// Which poll, from 1.
+        nth: u64,
+    },
+    /// When a process reaches a preemption point (see [`rt::preempt`]).
+    Point {
+        /// The node; any if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<String>,
+        /// The point's name.
+        point: String,
+        /// Which time, from 1.
+        #[serde(default = "first", skip_serializing_if = "is_first")]
+        nth: u32,
+    },
+}
+
+impl Default for When {
+    fn default() -> Self {
+        When::AtMs(0)
+    }
+}
+
+/// Matches what a program says with [`rt::event!`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventPattern {
+    /// The event's name, then words of the form `field=value`.
+    pub words: String,
+    /// The node that says it; any if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// Which match, from 1.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    pub nth: u32,
+    /// How long after it, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub after_ms: u64,
+}
+
+/// Matches a labelled frame.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FramePattern {
+    /// Words of its label.
+    pub words: String,
+    /// The sending node; any if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The receiving node; any if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Which match, from 1.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    pub nth: u32,
+}
+
+/// What can go wrong. Nodes are named; those that do not exist make the plan unusable.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Fault {
+    /// The process stops (SIGSTOP) and goes on later; its machine's sockets and timers do not stop.
+    Pause {
+        /// The node.
+        node: String,
+        /// For how long, in milliseconds.
+        for_ms: u64,
+    },
+    /// The process dies; its machine closes its sockets.
+    Crash {
+        /// The node.
+        node: String,
+        /// When it is started again, in milliseconds; never if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        restart_after_ms: Option<u64>,
+    },
+    /// The machine dies, silently: no FIN and no RST leaves it.
+    MachineCrash {
+        /// The node.
+        node: String,
+        /// When it is started again, in milliseconds; never if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        restart_after_ms: Option<u64>,
+    },
+    /// Packets from some nodes to others are lost, until it heals.
+    Cut {
+        /// Senders.
+        from: Vec<String>,
+        /// Receivers.
+        to: Vec<String>,
+        /// Whether packets the other way are lost too.
+        both_ways: bool,
+        /// For how long, in milliseconds.
+        for_ms: u64,
+    },
+    /// Packets from some nodes to others are lost at random.
+    Loss {
+        /// Senders.
+        from: Vec<String>,
+        /// Receivers.
+        to: Vec<String>,
+        /// The probability, 0 to 1.
+        probability: f64,
+        /// For how long, in milliseconds.
+        for_ms: u64,
+    },
+    /// Packets from some nodes to others take longer.
+    Slow {
+        /// Senders.
+        from: Vec<String>,
+        /// Receivers.
+        to: Vec<String>,
+        /// How much longer, in milliseconds.
+        by_ms: u64,
+        /// For how long, in milliseconds.
+        for_ms: u64,
+    },
+    /// The wall clock of a node jumps.
+    ClockJump {
+        /// The node.
+        node: String,
+        /// By how much, in milliseconds.
+        by_ms: i64,
+    },
+    /// Both clocks of a node run fast (or slow, if negative).
+    ClockDrift {
+        /// The node.
+        node: String,
+        /// Parts per million.
+        ppm: i64,
+        /// For how long, in milliseconds.
+        for_ms: u64,
+    },
+    /// One frame, and what follows on its connection in its direction, waits on its way.
+    Hold {
+        /// The frame.
+        frame: FramePattern,
+        /// When it goes on.
+        until: When,
+    },
+    /// One frame, and what follows on its connection in its direction, arrives late.
+    Delay {
+        /// The frame.
+        frame: FramePattern,
+        /// By how much, in milliseconds.
+        by_ms: u64,
+    },
+    /// The connection is reset as one frame is sent; the frame is lost.
+    Reset {
+        /// The frame.
+        frame: FramePattern,
+    },
+}
+
+impl Fault {
+    /// Names of the nodes it strikes.
+    pub fn nodes(&self) -> Vec<&str> {
+        match self {
+            Fault::Pause { node, .. }
+            | Fault::Crash { node, .. }
+            | Fault::MachineCrash { node, .. }
+            | Fault::ClockJump { node, .. }
+            | Fault::ClockDrift { node, .. } => vec![node],
+            Fault::Cut { from, to, .. } | Fault::Loss { from, to, .. } | Fault::Slow { from, to, .. } => {
+                from.iter().chain(to).map(String::as_str).collect()
+            }
+            Fault::Hold { frame, .. } | Fault::Delay { frame, .. } | Fault::Reset { frame } => {
+                frame.from.iter().chain(&frame.to).map(String::as_str).collect()
+            }
+        }
+    }
+
+    /// The fault in a few words, for stories.
+    pub fn describe(&self) -> String {
+        let ends = |from: &[String], to: &[String]| format!("{} to {}", from.join(","), to.join(","));
+        match self {
+            Fault::Pause { node, for_ms } => format!("{node} is paused for {for_ms} ms"),
+            Fault::Crash { node, .. } => format!("{node} crashes"),
+            Fault::MachineCrash { node, .. } => format!("{node}'s machine crashes"),
+            Fault::Cut { from, to, both_ways: true, for_ms } => format!("{} cut both ways for {for_ms} ms", ends(from, to)),
+            Fault::Cut { from, to, both_ways: false, for_ms } => format!("{} cut for {for_ms} ms", ends(from, to)),
+            Fault::Loss { from, to, probability, for_ms } => format!("{} loses {probability} for {for_ms} ms", ends(from, to)),
+            Fault::Slow { from, to, by_ms, for_ms } => format!("{} slower by {by_ms} ms for {for_ms} ms", ends(from, to)),
+            Fault::ClockJump { node, by_ms } => format!("{node}'s wall clock jumps by {by_ms} ms"),
+            Fault::ClockDrift { node, ppm, .. } => format!("{node}'s clocks drift by {ppm} ppm"),
+            Fault::Hold { frame, .. } => format!("the frame \"{}\" is held", frame.words),
+            Fault::Delay { frame, by_ms } => format!("the frame \"{}\" is delayed by {by_ms} ms", frame.words),
+            Fault::Reset { frame } => format!("the connection of the frame \"{}\" is reset", frame.words),
+        }
+    }
+}
+
+/// What the world does between two polls: a fault strikes or ends, a node starts again.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    Strike(usize),
+    Resume(NodeId, ProcessId),
+    Start(NodeId),
+    Exit(NodeId),
+    Crash(NodeId),
+    Heal { from: Vec<String>, to: Vec<String> },
+    SetLoss { from: Vec<String>, to: Vec<String>, probability: f64 },
+    SetSlow { from: Vec<String>, to: Vec<String>, by_ms: u64 },
+    SetDrift { node: NodeId, ppm: i64 },
+    Release(HoldId),
+}
+
+fn first() -> u32 {
+    1
+}
+
+fn is_first(nth: &u32) -> bool {
+    *nth == 1
+}
+
+fn is_zero(ms: &u64) -> bool {
+    *ms == 0
+}
+
+/// Whether all of `pattern`'s words are among `text`'s.
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+    pattern.split_whitespace().all(|word| text.split_whitespace().any(|other| other == word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_matches_whole_words_in_any_order() {
+        let label = "EndTxn commit id=jt1 txn=2 try=1";
+        assert!(matches("EndTxn txn=2", label));
+        assert!(matches("txn=2 EndTxn", label));
+        assert!(!matches("EndTxn txn=21", label));
+        assert!(!matches("EndTxn abort", label));
+        assert!(!matches("EndTxn txn", label));
+    }
+
+    #[test]
+    fn a_schedule_survives_its_json() {
+        let hold = Scheduled {
+            id: 3,
+            when: When::default(),
+            fault: Fault::Hold {
+                frame: FramePattern { words: "EndTxn".into(), from: None, to: Some("agent-1".into()), nth: 2 },
+                until: When::Event(EventPattern { words: "x".into(), node: None, nth: 1, after_ms: 5 }),
+            },
+        };
+        let json = serde_json::to_string(&hold).expect("serializes");
+        assert_eq!(serde_json::from_str::<Scheduled>(&json).expect("parses"), hold);
+        assert!(serde_json::from_str::<Scheduled>(r#"{"id":1,"fault":{"puase":{"node":"a","for_ms":1}}}"#).is_err());
+        assert!(serde_json::from_str::<Scheduled>(r#"{"id":1,"fault":{"reset":{"frame":{"word":"a"}}}}"#).is_err());
+    }
+}
