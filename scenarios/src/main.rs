@@ -1,2 +1,10 @@
-//! The `wavetank` command.
-fn main() {}
+//! The `wavetank` command. Exit status: 0 as expected, 1 not as expected, 2 unusable input.
+
+mod cli;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main(cli::Cli::parse())
+}

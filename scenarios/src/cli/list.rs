@@ -1,0 +1,42 @@
+//! `wavetank list`
+
+use super::{CliResult, Ending};
+use scenarios::Expect;
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> CliResult {
+    if args.json {
+        for scenario in scenarios::all() {
+            let expect = expectation(&(scenario.expect)(&(scenario.config)()));
+            println!("{}", serde_json::json!({"scenario": scenario.name, "claim": scenario.claim, "expect": expect}));
+        }
+        for switch in scenarios::switches() {
+            println!("{}", serde_json::json!({"switch": switch.name, "what": switch.what}));
+        }
+        return Ok(Ending::Expected);
+    }
+    println!("Scenarios (wavetank run NAME)");
+    for scenario in scenarios::all() {
+        println!("  {:26} {}", scenario.name, scenario.claim);
+        println!("  {:26} {}", "", expectation(&(scenario.expect)(&(scenario.config)())));
+    }
+    println!("\nSwitches (--with SWITCH, may be repeated)");
+    for switch in scenarios::switches() {
+        println!("  {:26} {}", switch.name, switch.what);
+    }
+    Ok(Ending::Expected)
+}
+
+fn expectation(expect: &Expect) -> String {
+    match expect {
+        Expect::Shows { must, .. } => format!("every seed shows {}", must.join(", ")),
+        Expect::Finds { must, .. } => format!("some seed of a few hundred shows {}", must.join(", ")),
+        Expect::Clean => "no seed shows anything".into(),
+    }
+}

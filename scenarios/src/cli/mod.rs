@@ -1,0 +1,92 @@
+//! The command line: one file a subcommand.
+//!
+//! What every subcommand keeps to: results go to standard output, progress and warnings to standard error; `--json`
+//! prints one object a line; unusable input is one line on standard error, with the file or option, the field and the
+//! remedy, and exit status 2.
+
+mod diff;
+mod list;
+mod options;
+mod replay;
+mod report;
+mod run;
+mod seeds;
+mod shrink;
+mod trace;
+
+use clap::{Parser, Subcommand};
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// A deterministic simulation testbed for Kafka-compatible streaming systems.
+#[derive(Parser)]
+#[command(name = "wavetank", version, about, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  wavetank run torn-transaction                       show the failure, tell its story, record it
+  wavetank run torn-transaction --with strict         the same trouble, a client that is not affected
+  wavetank run torn-transaction-random --seeds 0..500 --until-failure
+  wavetank replay out/torn-transaction-1.json         the same run again, byte for byte
+  wavetank shrink out/torn-transaction-random-0.json  the shortest plan that shows the same
+
+Exit status: 0 as expected; 1 not as expected (also: nothing was tested, or two runs of one plan differ); 2 unusable input.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// List scenarios and switches
+    List(list::Args),
+    /// Run a scenario with one seed or many
+    Run(run::Args),
+    /// Run a recording again and compare it with what it recorded
+    Replay(replay::Args),
+    /// Find the first event at which two recordings, or two traces, part
+    Diff(diff::Args),
+    /// Print the trace of a recording
+    Trace(trace::Args),
+    /// Make a recording smaller while it still shows the same
+    Shrink(shrink::Args),
+}
+
+/// Runs the command.
+pub(crate) fn main(cli: Cli) -> ExitCode {
+    let result = match cli.command {
+        Command::List(args) => list::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Diff(args) => diff::run(&args),
+        Command::Trace(args) => trace::run(&args),
+        Command::Shrink(args) => shrink::run(&args),
+    };
+    match result {
+        Ok(Ending::Expected) => ExitCode::SUCCESS,
+        Ok(Ending::Unexpected) => ExitCode::from(1),
+        Err(unusable) => {
+            eprintln!("wavetank: {}", unusable.0);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Expected,
+    Unexpected,
+}
+
+/// Input that cannot be used, in one line.
+#[derive(Debug)]
+struct Unusable(String);
+
+impl Unusable {
+    fn new(problem: impl Display) -> Self {
+        Unusable(problem.to_string().replace('\n', " "))
+    }
+}
+
+type CliResult = Result<Ending, Unusable>;

@@ -1,0 +1,71 @@
+//! Options and files that several subcommands share.
+
+use super::Unusable;
+use scenarios::{Config, Recording, Scenario};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// The scenario called `name`.
+pub(super) fn scenario(name: &str) -> Result<&'static Scenario, Unusable> {
+    scenarios::find(name).ok_or_else(|| {
+        let names: Vec<_> = scenarios::all().iter().map(|scenario| scenario.name).collect();
+        Unusable::new(format!("NAME: no scenario is called {name}: use one of {}", names.join(", ")))
+    })
+}
+
+/// Turns the switches of `--with` on in `config`.
+pub(super) fn switch_on(config: &mut Config, switches: &[String]) -> Result<(), Unusable> {
+    for name in switches {
+        let Some(switch) = scenarios::switches().iter().find(|switch| switch.name == name) else {
+            let names: Vec<_> = scenarios::switches().iter().map(|switch| switch.name).collect();
+            return Err(Unusable::new(format!("--with: no switch is called {name}: use one of {}", names.join(", "))));
+        };
+        (switch.apply)(config);
+    }
+    Ok(())
+}
+
+/// A range of seeds, `A..B` without B.
+pub(super) fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let (first, end) = text.split_once("..").ok_or("write a range as A..B, for example 0..500")?;
+    let number = |part: &str| part.trim().parse::<u64>().map_err(|_| format!("{part:?} is not a number"));
+    let range = number(first)?..number(end)?;
+    if range.is_empty() { Err("the range is empty: B must be greater than A".into()) } else { Ok(range) }
+}
+
+/// Reads a recording whose scenario and nodes exist.
+pub(super) fn read_recording(file: &Path) -> Result<Recording, Unusable> {
+    let text = read(file)?;
+    let recording = Recording::parse(file, &text).map_err(Unusable::new)?;
+    scenarios::validate(&recording.plan).map_err(|problem| Unusable::new(format!("{}: {problem}", file.display())))?;
+    Ok(recording)
+}
+
+/// Reads a text file.
+#[expect(clippy::disallowed_methods, reason = "the command reads what its user names, outside any run")]
+pub(super) fn read(file: &Path) -> Result<String, Unusable> {
+    std::fs::read_to_string(file).map_err(|error| Unusable::new(format!("{}: cannot be read: {error}", file.display())))
+}
+
+/// Writes `text` to `directory/name`, making the directory; the path written.
+#[expect(clippy::disallowed_methods, reason = "the command writes what its user asked for, outside any run")]
+pub(super) fn write(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Unusable> {
+    let path = directory.join(name);
+    std::fs::create_dir_all(directory)
+        .and_then(|()| std::fs::write(&path, text))
+        .map_err(|error| Unusable::new(format!("--out: {} cannot be written: {error}", path.display())))?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_seeds_is_half_open_and_not_empty() {
+        assert_eq!(seeds("3..7"), Ok(3..7));
+        for bad in ["3", "7..3", "3..3", "a..b", "3..", "-1..4"] {
+            assert!(seeds(bad).is_err(), "{bad}");
+        }
+    }
+}

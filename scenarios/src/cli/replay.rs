@@ -1,0 +1,41 @@
+//! `wavetank replay`
+
+use super::options::read_recording;
+use super::{CliResult, Ending, report};
+use scenarios::Keep;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The recording
+    file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> CliResult {
+    let recording = read_recording(&args.file)?;
+    let outcome = scenarios::execute(&recording.plan, Keep::Story);
+    let comparison = scenarios::compare(&recording, &outcome);
+    let name = &recording.plan.scenario;
+    if args.json {
+        println!(
+            "{}",
+            serde_json::json!({
+                "recording": args.file,
+                "scenario": name,
+                "expected": comparison.as_recorded,
+                "signature": outcome.signature,
+                "anomalies": outcome.anomalies,
+                "fingerprint": outcome.fingerprint.to_string(),
+                "comparison": comparison.words,
+            })
+        );
+    } else {
+        println!("{}", report::headline(name, recording.plan.seed, &recording.plan.config, &outcome));
+        report::body(&outcome);
+        println!("replay: {}", comparison.words);
+    }
+    Ok(if comparison.as_recorded { Ending::Expected } else { Ending::Unexpected })
+}

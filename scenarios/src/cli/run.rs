@@ -1,0 +1,136 @@
+//! `wavetank run`
+
+use super::options::{self, scenario, switch_on};
+use super::report::{self, Tally};
+use super::{CliResult, Ending, Unusable, seeds};
+use indicatif::{ProgressBar, ProgressStyle};
+use scenarios::{Config, Expect, Keep, Outcome, Reading, Recording, Scenario};
+use std::ops::Range;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The scenario (see `wavetank list`)
+    name: String,
+    /// Run this one seed
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    seed: Option<u64>,
+    /// Run every seed from A up to, not including, B
+    #[arg(long, value_name = "A..B", value_parser = options::seeds)]
+    seeds: Option<Range<u64>>,
+    /// Stop at the first seed that shows an anomaly
+    #[arg(long)]
+    until_failure: bool,
+    /// Change the world by a switch (see `wavetank list`)
+    #[arg(long, value_name = "SWITCH")]
+    with: Vec<String>,
+    /// Print one JSON object a run
+    #[arg(long)]
+    json: bool,
+    /// Where recordings go
+    #[arg(long, value_name = "DIR", default_value = "out")]
+    out: PathBuf,
+    /// Seeds to run at the same time
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+}
+
+/// The seed when none is named.
+const DEFAULT_SEED: u64 = 1;
+/// The seeds searched when none are named and one run is not sure to show anything.
+const DEFAULT_SEARCH: Range<u64> = 0..500;
+/// Recordings written for one call, beyond the first catch.
+const RECORDINGS_MAX: u64 = 10;
+
+pub(super) fn run(args: &Args) -> CliResult {
+    let scenario = scenario(&args.name)?;
+    let mut config = (scenario.config)();
+    switch_on(&mut config, &args.with)?;
+    let expect = (scenario.expect)(&config);
+    let search = matches!(expect, Expect::Finds { .. });
+    match (args.seed, &args.seeds) {
+        (Some(seed), _) => single(args, scenario, &config, seed),
+        (None, Some(seeds)) => many(args, scenario, &config, seeds.clone(), args.until_failure),
+        (None, None) if search => many(args, scenario, &config, DEFAULT_SEARCH, true),
+        (None, None) => single(args, scenario, &config, DEFAULT_SEED),
+    }
+}
+
+fn single(args: &Args, scenario: &Scenario, config: &Config, seed: u64) -> CliResult {
+    let expect = (scenario.expect)(config);
+    let plan = (scenario.plan)(seed, config);
+    let outcome = scenarios::execute(&plan, Keep::Story);
+    let reading = outcome.reading(&expect);
+    let file = record(args, scenario, config, seed, &outcome)?;
+    if args.json {
+        println!("{}", report::json(scenario.name, seed, &outcome, reading, Some(&file)));
+    } else {
+        report::single(scenario.name, seed, config, &outcome, &expect, &file);
+    }
+    Ok(if reading == Reading::Unexpected { Ending::Unexpected } else { Ending::Expected })
+}
+
+fn many(args: &Args, scenario: &Scenario, config: &Config, range: Range<u64>, until_failure: bool) -> CliResult {
+    let expect = (scenario.expect)(config);
+    let jobs = args.jobs.unwrap_or_else(seeds::default_jobs).max(1);
+    let progress = progress(range.end - range.start);
+    let mut tally = Tally::default();
+    let mut trouble: Option<Unusable> = None;
+    let execute = |seed| scenarios::execute(&(scenario.plan)(seed, config), Keep::Events);
+    seeds::run(range, jobs, execute, |seed, outcome| {
+        progress.inc(1);
+        let reading = outcome.reading(&expect);
+        tally.add(seed, &outcome, reading);
+        let first_catch = reading == Reading::Caught && tally.caught == 1;
+        let mut file = None;
+        if first_catch || (reading == Reading::Unexpected && tally.unexpected <= RECORDINGS_MAX) {
+            match record(args, scenario, config, seed, &outcome) {
+                Ok(path) => file = Some(path),
+                Err(unusable) => trouble = Some(unusable),
+            }
+        }
+        if args.json {
+            println!("{}", report::json(scenario.name, seed, &outcome, reading, file.as_ref()));
+        } else if let Some(file) = &file {
+            progress.suspend(|| tell(scenario, config, seed, &expect, file));
+        }
+        trouble.is_none() && !(until_failure && reading != Reading::Quiet)
+    });
+    progress.finish_and_clear();
+    if let Some(unusable) = trouble {
+        return Err(unusable);
+    }
+    let ending = tally.ending(&expect, until_failure);
+    if !args.json {
+        report::tally(scenario.name, &tally, &expect, ending);
+    }
+    Ok(ending)
+}
+
+/// Runs a seed again with all that a story needs, and tells it.
+fn tell(scenario: &Scenario, config: &Config, seed: u64, expect: &Expect, file: &PathBuf) {
+    let outcome = scenarios::execute(&(scenario.plan)(seed, config), Keep::Story);
+    report::single(scenario.name, seed, config, &outcome, expect, file);
+}
+
+fn record(
+    args: &Args,
+    scenario: &Scenario,
+    config: &Config,
+    seed: u64,
+    outcome: &Outcome,
+) -> Result<PathBuf, Unusable> {
+    let plan = (scenario.plan)(seed, config);
+    let signature = outcome.signature.iter().cloned().collect();
+    let recording = Recording::new(plan, signature, outcome.fingerprint);
+    let mut name = scenario.name.to_string();
+    for switch in &args.with {
+        name += &format!("-{switch}");
+    }
+    options::write(&args.out, &format!("{name}-{seed}.json"), &recording.to_json())
+}
+
+fn progress(length: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} seeds  {per_sec}  {eta} left");
+    ProgressBar::new(length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

@@ -1,0 +1,87 @@
+//! The wiring: agents over a coordinator and an object store, each on a machine of its own.
+//!
+//! What the coordinator and the store have acknowledged survives their crashes: it is on a disk that the wiring keeps
+//! outside their processes. An agent has no disk. It takes a factory for the agent, so that somebody else's broker can
+//! be put in the tank.
+
+use crate::config::{Config, ETCD_PORT, KAFKA_PORT, S3_PORT};
+use crate::coordinator::EtcdCoordinator;
+use rt::host::BoxFuture;
+use rt::net::TcpListener;
+use sim::node::{self, Role};
+use std::sync::Arc;
+
+/// The coordinator's node.
+pub const COORDINATOR: &str = "etcd";
+/// The object store's node.
+pub const STORAGE: &str = "s3";
+
+/// What an agent is told when it starts.
+pub struct AgentSeat {
+    /// Its node's name, which is also its host name.
+    pub name: String,
+    /// Its Kafka node id, from 1.
+    pub node_id: i32,
+    /// The port to serve Kafka on.
+    pub port: u16,
+    /// `host:port` of the coordinator.
+    pub coordinator: String,
+    /// `host:port` of the object store.
+    pub storage: String,
+}
+
+/// Starts the cluster of `config` with our own broker.
+pub(crate) fn start(config: &Config) {
+    let config = config.clone();
+    start_with(&config.clone(), move |seat| Box::pin(our_agent(config.clone(), seat)));
+}
+
+/// Starts the cluster of `config` with agents made by `agent`, called at every start of an agent's process.
+pub fn start_with(config: &Config, agent: impl Fn(AgentSeat) -> BoxFuture<()> + Clone + 'static) {
+    let disk = fake_etcd::Disk::default();
+    node::add(COORDINATOR, Role::Coordinator, None, move |_| {
+        let disk = disk.clone();
+        Box::pin(async move {
+            let listener = bind(COORDINATOR, ETCD_PORT).await;
+            fake_etcd::serve(listener, disk, fake_etcd::ServerConfig::default()).await.expect("the coordinator's socket serves");
+        })
+    });
+    let disk = fake_s3::Disk::default();
+    node::add(STORAGE, Role::Storage, None, move |_| {
+        let disk = disk.clone();
+        Box::pin(async move {
+            let listener = bind(STORAGE, S3_PORT).await;
+            fake_s3::serve(listener, disk, fake_s3::ServerConfig::default()).await.expect("the store's socket serves");
+        })
+    });
+    for (name, node_id) in config.agent_names().into_iter().zip(1..) {
+        let agent = agent.clone();
+        node::add(&name.clone(), Role::Agent, None, move |_| {
+            agent(AgentSeat {
+                name: name.clone(),
+                node_id,
+                port: KAFKA_PORT,
+                coordinator: format!("{COORDINATOR}:{ETCD_PORT}"),
+                storage: format!("{STORAGE}:{S3_PORT}"),
+            })
+        });
+    }
+}
+
+async fn our_agent(config: Config, seat: AgentSeat) {
+    let agent_config = broker::AgentConfig {
+        node_id: seat.node_id,
+        advertised_host: seat.name.clone(),
+        advertised_port: seat.port,
+        defects: config.defects,
+        ..broker::AgentConfig::default()
+    };
+    let etcd = fake_etcd::Client::new(seat.coordinator, fake_etcd::ClientConfig::default());
+    let store = fake_s3::Client::new(seat.storage, fake_s3::ClientConfig::default());
+    let agent = broker::Agent::new(agent_config, Arc::new(EtcdCoordinator(etcd)), Arc::new(store));
+    agent.serve(bind(&seat.name, seat.port).await).await;
+}
+
+async fn bind(host: &str, port: u16) -> TcpListener {
+    TcpListener::bind(&format!("{host}:{port}")).await.expect("a machine of its own has every port free")
+}

@@ -1,0 +1,105 @@
+//! A scenario's configuration, as it stands in plans and recordings.
+
+use client::{ConsumerConfig, ProducerConfig, Variant};
+use serde::{Deserialize, Serialize};
+use sim::net::NetConfig;
+use sim::run::Preempt;
+
+/// Everything about a run that is neither load nor trouble.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Number of broker agents, `agent-1` and up.
+    pub agents: u32,
+    /// Partitions of the topic `orders`; a key is a partition.
+    pub partitions: u32,
+    /// Which client is modelled.
+    pub client: Variant,
+    /// Which of its configurations.
+    pub profile: Profile,
+    /// `transaction.timeout.ms`.
+    pub transaction_timeout_ms: i32,
+    /// Planted bugs of the broker.
+    pub defects: broker::Defects,
+    /// Chance at preemption points.
+    pub preempt: Preempt,
+    /// The network.
+    pub net: NetConfig,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            agents: 3,
+            partitions: 2,
+            client: Variant::Java38,
+            profile: Profile::Jepsen,
+            transaction_timeout_ms: 60_000,
+            defects: broker::Defects::default(),
+            preempt: Preempt { chance: 0.02, hold_us_max: 2_000 },
+            net: NetConfig::default(),
+        }
+    }
+}
+
+/// A bundle of client settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// Kafka's own defaults: a request times out after 30 s.
+    Default,
+    /// What Jepsen set for Bufstream 0.1: a request times out after 3 s.
+    Jepsen,
+}
+
+/// The topic of every workload.
+pub(crate) const TOPIC: &str = "orders";
+
+impl Config {
+    /// Names of the agents' nodes.
+    pub fn agent_names(&self) -> Vec<String> {
+        (1..=self.agents).map(|n| format!("agent-{n}")).collect()
+    }
+
+    /// Where clients find the cluster.
+    pub(crate) fn bootstrap_servers(&self) -> Vec<String> {
+        self.agent_names().iter().map(|name| format!("{name}:{KAFKA_PORT}")).collect()
+    }
+
+    /// The configuration of a producer with the transactional id `id`.
+    pub(crate) fn producer(&self, id: &str) -> ProducerConfig {
+        let profile = match self.profile {
+            Profile::Default => ProducerConfig::default(),
+            Profile::Jepsen => ProducerConfig::jepsen(),
+        };
+        ProducerConfig {
+            bootstrap_servers: self.bootstrap_servers(),
+            client_id: id.to_string(),
+            transactional_id: Some(id.to_string()),
+            transaction_timeout_ms: self.transaction_timeout_ms,
+            ..profile
+        }
+    }
+
+    /// The configuration of a read_committed consumer called `id`.
+    pub(crate) fn consumer(&self, id: &str) -> ConsumerConfig {
+        let profile = match self.profile {
+            Profile::Default => ConsumerConfig::default(),
+            Profile::Jepsen => ConsumerConfig::jepsen(),
+        };
+        ConsumerConfig {
+            bootstrap_servers: self.bootstrap_servers(),
+            client_id: id.to_string(),
+            isolation_level: client::IsolationLevel::ReadCommitted,
+            auto_offset_reset: client::OffsetReset::Earliest,
+            ..profile
+        }
+    }
+}
+
+/// The port on which agents serve Kafka.
+pub(crate) const KAFKA_PORT: u16 = 9092;
+/// The port of the coordinator.
+pub(crate) const ETCD_PORT: u16 = 2379;
+/// The port of the object store.
+pub(crate) const S3_PORT: u16 = 9000;

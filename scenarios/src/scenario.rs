@@ -1,0 +1,155 @@
+//! What a scenario is, and the list of them.
+//!
+//! A scenario declares world, load, trouble and claims: a configuration, a function that makes a plan of a seed, and
+//! what the plan's runs must show. Everything else is shared.
+
+use crate::config::Config;
+use crate::plan::Plan;
+use client::Variant;
+use std::collections::BTreeSet;
+
+/// One scenario.
+pub struct Scenario {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it claims, in one sentence.
+    pub claim: &'static str,
+    /// The world it plays in, unless switches say otherwise.
+    pub config: fn() -> Config,
+    /// The plan of a seed: load and trouble, as data.
+    pub plan: fn(seed: u64, config: &Config) -> Plan,
+    /// What its runs must show in that world.
+    pub expect: fn(&Config) -> Expect,
+}
+
+/// What runs must show. Anomaly types as the checker names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Every seed shows all of `must`, and nothing beside `must` and `may`.
+    Shows {
+        /// Must appear.
+        must: &'static [&'static str],
+        /// May appear beside them.
+        may: &'static [&'static str],
+    },
+    /// Some seed of a range shows all of `must`; no seed shows anything beside `must` and `may`.
+    Finds {
+        /// Must appear.
+        must: &'static [&'static str],
+        /// May appear, with or without them.
+        may: &'static [&'static str],
+    },
+    /// No seed shows anything.
+    Clean,
+}
+
+/// What one run's signature means under an expectation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// It shows what is looked for.
+    Caught,
+    /// It shows nothing that is looked for, which one run may.
+    Quiet,
+    /// It is not what was expected.
+    Unexpected,
+}
+
+impl Expect {
+    /// Reads the signature of one run.
+    pub fn read(&self, signature: &BTreeSet<String>) -> Reading {
+        let shows = |types: &[&str]| types.iter().all(|name| signature.contains(*name));
+        let within = |must: &[&str], may: &[&str]| {
+            signature.iter().all(|name| must.contains(&name.as_str()) || may.contains(&name.as_str()))
+        };
+        match self {
+            Expect::Shows { must, may } if shows(must) && within(must, may) => Reading::Caught,
+            Expect::Finds { must, may } if within(must, may) => {
+                if shows(must) { Reading::Caught } else { Reading::Quiet }
+            }
+            Expect::Clean if signature.is_empty() => Reading::Quiet,
+            _ => Reading::Unexpected,
+        }
+    }
+}
+
+/// All scenarios.
+pub fn all() -> &'static [Scenario] {
+    &[crate::torn_transaction::SCENARIO, crate::torn_transaction_random::SCENARIO]
+}
+
+/// The scenario called `name`.
+pub fn find(name: &str) -> Option<&'static Scenario> {
+    all().iter().find(|scenario| scenario.name == name)
+}
+
+/// A named change of the world, for `--with`.
+pub struct Switch {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it does, in a few words.
+    pub what: &'static str,
+    /// Does it.
+    pub apply: fn(&mut Config),
+}
+
+/// All switches.
+pub fn switches() -> &'static [Switch] {
+    &[
+        Switch {
+            name: "java-3.8",
+            what: "the client is Java 3.8, which speaks the old transaction protocol (TV1)",
+            apply: |config| config.client = Variant::Java38,
+        },
+        Switch {
+            name: "strict",
+            what: "the client is the idealised one, which never reuses an epoch after doubt",
+            apply: |config| config.client = Variant::Strict,
+        },
+        Switch {
+            name: "default-timeouts",
+            what: "the client has Kafka's default timeouts (requests time out after 30 s, not 3 s)",
+            apply: |config| config.profile = crate::config::Profile::Default,
+        },
+        Switch {
+            name: "state-compare",
+            what: "planted: an agent's EndTxn compares (state, epoch), not the revision it read",
+            apply: |config| config.defects.state_compare = true,
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(expect: Expect, signature: &[&str]) -> Reading {
+        expect.read(&signature.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_signature_is_read_against_what_must_and_may_appear() {
+        let shows = Expect::Shows { must: &["a"], may: &["b"] };
+        assert_eq!(reading(shows, &["a"]), Reading::Caught);
+        assert_eq!(reading(shows, &["a", "b"]), Reading::Caught);
+        assert_eq!(reading(shows, &["b"]), Reading::Unexpected);
+        assert_eq!(reading(shows, &[]), Reading::Unexpected);
+        assert_eq!(reading(shows, &["a", "c"]), Reading::Unexpected);
+        let finds = Expect::Finds { must: &["a"], may: &["b"] };
+        assert_eq!(reading(finds, &["a", "b"]), Reading::Caught);
+        assert_eq!(reading(finds, &[]), Reading::Quiet);
+        assert_eq!(reading(finds, &["b"]), Reading::Quiet);
+        assert_eq!(reading(finds, &["c"]), Reading::Unexpected);
+        assert_eq!(reading(Expect::Clean, &[]), Reading::Quiet);
+        assert_eq!(reading(Expect::Clean, &["a"]), Reading::Unexpected);
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = all().iter().map(|scenario| scenario.name).collect();
+        names.extend(switches().iter().map(|switch| switch.name));
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

@@ -1,0 +1,60 @@
+//! Finding 9, scripted (KAFKA-17754): a commit that arrives late ends a later transaction of the same producer.
+//!
+//! World: three agents, a Java 3.8 producer, a consumer; no transaction times out.
+//! Load: three transactions; the third sends two records, then two more, and is aborted.
+//! Trouble: the second transaction's EndTxn is caught on its way to the first agent it goes to. The client gives up on
+//! it after 3 s and sends the same EndTxn to another agent. The caught one is let go in the middle of the third.
+//! Claim: the third transaction is torn: its first two records are committed although the client aborted it. A strict
+//! client, which moves to a new epoch after doubt, is not affected.
+
+use crate::config::Config;
+use crate::plan::{Decision, Op, Operation, Plan, Send};
+use crate::scenario::{Expect, Scenario};
+use client::Variant;
+use sim::choice::Choices;
+use sim::fault::{EventPattern, Fault, FramePattern, Scheduled, When};
+use std::collections::BTreeMap;
+
+pub(crate) const SCENARIO: Scenario = Scenario {
+    name: "torn-transaction",
+    claim: "one EndTxn, held and released in the middle of a later transaction, tears that transaction",
+    config: Config::default,
+    plan,
+    expect: |config| match config.client {
+        Variant::Java38 => Expect::Shows { must: &["torn-transaction", "G1a"], may: &[] },
+        Variant::Strict => Expect::Clean,
+    },
+};
+
+const PRODUCER: &str = "jt1";
+
+fn plan(seed: u64, config: &Config) -> Plan {
+    let choices = Choices::new(seed, &[]);
+    let think_ms = |operation: u32| choices.world("torn.think", u64::from(operation), 0).between(20, 80);
+    let txn = |id, sends: &[(u32, u64)], end| {
+        let sends = sends.iter().map(|(key, value)| Send { key: *key, value: *value, think_ms: think_ms(id) }).collect();
+        Operation { id, think_ms: 20, what: Op::Txn { sends, end } }
+    };
+    // The second pair waits until the late commit has done its work.
+    let mut third = txn(3, &[(0, 5), (0, 6), (1, 7), (1, 8)], Decision::Abort);
+    if let Op::Txn { sends, .. } = &mut third.what {
+        sends[2].think_ms = 400;
+    }
+    let producer = vec![
+        txn(1, &[(0, 1), (1, 2)], Decision::Commit),
+        txn(2, &[(0, 3), (1, 4)], Decision::Commit),
+        third,
+        txn(4, &[(0, 9), (1, 10)], Decision::Commit),
+    ];
+    let consumer = vec![Operation { id: 101, think_ms: 0, what: Op::Consume { for_ms: 6000 } }];
+    let late = FramePattern { words: format!("EndTxn commit id={PRODUCER} txn=2"), from: Some(PRODUCER.into()), to: None, nth: 1 };
+    let middle = EventPattern { words: format!("producer.delivered id={PRODUCER} txn=3"), node: None, nth: 2, after_ms: 20 };
+    Plan {
+        scenario: SCENARIO.name.into(),
+        seed,
+        config: config.clone(),
+        operations: BTreeMap::from([(PRODUCER.into(), producer), ("c1".into(), consumer)]),
+        faults: vec![Scheduled { id: 1, when: When::default(), fault: Fault::Hold { frame: late, until: When::Event(middle) } }],
+        overrides: vec![],
+    }
+}
