@@ -1,0 +1,156 @@
+//! AddPartitionsToTxn (24), versions 0 to 3: kafka.md 1.8 and 3.3. Versions 4 and 5 are between brokers.
+
+use super::fenced_since;
+use crate::agent::Context;
+use crate::codec;
+use crate::coordinator::{Compare, Op, Range, TXN_OPS_MAX};
+use crate::finish::Prepared;
+use crate::gate::Fault;
+use crate::layout;
+use crate::records::{TopicEntry, TxnPart};
+use crate::topics;
+use crate::transaction::{self, Phase, TxnState};
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
+use kafka_protocol::messages::add_partitions_to_txn_response::{
+    AddPartitionsToTxnPartitionResult, AddPartitionsToTxnTopicResult,
+};
+use kafka_protocol::messages::{AddPartitionsToTxnRequest, AddPartitionsToTxnResponse};
+use rt::time::wall_ms;
+use std::collections::BTreeSet;
+
+/// First version with PRODUCER_FENCED.
+const FENCED_SINCE: i16 = 2;
+/// Partitions added by one coordinator transaction, beside the write that begins the transaction.
+const STEP: usize = TXN_OPS_MAX - 1;
+
+pub(super) async fn handle(
+    context: &Context,
+    version: i16,
+    request: AddPartitionsToTxnRequest,
+) -> AddPartitionsToTxnResponse {
+    let topics = &request.v3_and_below_topics;
+    let unknown = match unknown_partitions(context, topics).await {
+        Ok(unknown) => unknown,
+        Err(fault) => return answer(topics, |_, _| fault.coordinator_error().code()),
+    };
+    if !unknown.is_empty() {
+        let verdict = |topic: &str, partition| match unknown.contains(&(topic, partition)) {
+            true => ResponseError::UnknownTopicOrPartition.code(),
+            false => ResponseError::OperationNotAttempted.code(),
+        };
+        return answer(topics, verdict);
+    }
+    let code = match add(context, &request).await {
+        Ok(()) => 0,
+        Err(error) => fenced_since(error, version, FENCED_SINCE).code(),
+    };
+    answer(topics, |_, _| code)
+}
+
+fn answer(topics: &[AddPartitionsToTxnTopic], code: impl Fn(&str, i32) -> i16) -> AddPartitionsToTxnResponse {
+    let results = topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter().map(|&partition| {
+            AddPartitionsToTxnPartitionResult::default()
+                .with_partition_index(partition)
+                .with_partition_error_code(code(&topic.name, partition))
+        });
+        AddPartitionsToTxnTopicResult::default()
+            .with_name(topic.name.clone())
+            .with_results_by_partition(partitions.collect())
+    });
+    AddPartitionsToTxnResponse::default().with_results_by_topic_v3_and_below(results.collect())
+}
+
+async fn unknown_partitions<'a>(
+    context: &Context,
+    topics: &'a [AddPartitionsToTxnTopic],
+) -> Result<BTreeSet<(&'a str, i32)>, Fault> {
+    let mut unknown = BTreeSet::new();
+    for group in topics.chunks(TXN_OPS_MAX) {
+        let ranges = group.iter().map(|topic| Range::key(layout::topic(&topic.name))).collect();
+        let mut now = context.gate.read(ranges).await?;
+        for topic in group {
+            let entry = now.one::<TopicEntry>()?;
+            let missing = topic.partitions.iter().filter(|partition| !topics::holds(&entry, **partition));
+            unknown.extend(missing.map(|partition| (topic.name.as_str(), *partition)));
+        }
+    }
+    Ok(unknown)
+}
+
+async fn add(context: &Context, request: &AddPartitionsToTxnRequest) -> Result<(), ResponseError> {
+    let id = request.v3_and_below_transactional_id.as_str();
+    if id.is_empty() {
+        return Err(ResponseError::InvalidRequest);
+    }
+    let mut wanted = BTreeSet::new();
+    for topic in &request.v3_and_below_topics {
+        for &partition in &topic.partitions {
+            wanted.insert(layout::txn_part(id, &topic.name, partition));
+        }
+    }
+    let mut patience = context.patience();
+    loop {
+        match step(context, id, request, &wanted).await {
+            Ok(Ok(Added::All)) => return Ok(()),
+            Ok(Ok(Added::Some)) if patience.is_over() => return Err(ResponseError::ConcurrentTransactions),
+            Ok(Ok(Added::Some)) => {}
+            Ok(Err(error)) => return Err(error),
+            Err(fault) if fault.passes() && patience.pause().await => {}
+            Err(fault) => return Err(fault.coordinator_error()),
+        }
+    }
+}
+
+enum Added {
+    All,
+    /// More are left, or the transaction changed under the step.
+    Some,
+}
+
+async fn step(
+    context: &Context,
+    id: &str,
+    request: &AddPartitionsToTxnRequest,
+    wanted: &BTreeSet<bytes::Bytes>,
+) -> Result<Result<Added, ResponseError>, Fault> {
+    let (key, parts_key) = (layout::txn(id), layout::txn_parts(id));
+    let parts = Range::span(parts_key.clone(), layout::end_of(&parts_key), 0);
+    let mut now = context.gate.read(vec![Range::key(key.clone()), parts]).await?;
+    let stored = now.one::<TxnState>()?;
+    let (producer_id, epoch) = (request.v3_and_below_producer_id.0, request.v3_and_below_producer_epoch);
+    let state = match transaction::own(stored.value(), producer_id, epoch) {
+        Ok(state) => state,
+        Err(error) => return Ok(Err(error)),
+    };
+    if state.phase.prepared().is_some() {
+        context.steward.finish(Prepared { transactional_id: id.to_string(), found: true });
+        return Ok(Err(ResponseError::ConcurrentTransactions));
+    }
+    let begin = state.phase != Phase::Ongoing;
+    let listed: BTreeSet<_> = now.next().kvs.into_iter().map(|kv| kv.key).collect();
+    let missing: Vec<_> = wanted.iter().filter(|part| begin || !listed.contains(*part)).collect();
+    if missing.is_empty() && !begin {
+        return Ok(Ok(Added::All));
+    }
+    let part = codec::encode(&TxnPart { added_ms: wall_ms() });
+    let mut ops: Vec<Op> = missing.iter().take(STEP).map(|k| Op::put((*k).clone(), part.clone())).collect();
+    if begin {
+        ops.push(Op::put(key.clone(), codec::encode(&state.begun())));
+    }
+    rt::preempt("add-partitions.before-commit").await;
+    let guard = vec![Compare::unchanged(key, stored.revision())];
+    let Some(answer) = context.gate.commit(guard, ops).await? else { return Ok(Ok(Added::Some)) };
+    if begin {
+        context.steward.saw_begin(id, answer.revision, state.timeout_ms);
+        rt::event!(
+            "txn.begun",
+            transactional_id = id,
+            producer_id = producer_id,
+            epoch = epoch,
+            revision = answer.revision
+        );
+    }
+    Ok(Ok(if missing.len() > STEP { Added::Some } else { Added::All }))
+}

@@ -1,0 +1,153 @@
+//! CreateTopics (19): kafka.md 1.3. A topic is one key; partitions exist because the topic says so.
+
+use super::text;
+use crate::agent::Context;
+use crate::codec;
+use crate::coordinator::{Compare, CoordinatorError, Op, Range};
+use crate::gate::Fault;
+use crate::layout;
+use crate::records::TopicEntry;
+use crate::topics::{self, NO_ID, TopicId};
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::create_topics_request::CreatableTopic;
+use kafka_protocol::messages::create_topics_response::CreatableTopicResult;
+use kafka_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse, TopicName};
+
+/// Partitions of a topic that leaves the number to the broker (`num.partitions`).
+const DEFAULT_PARTITIONS: i32 = 1;
+/// Most partitions of a topic: Metadata must list them all in one answer.
+const PARTITIONS_MAX: i32 = 10_000;
+
+pub(super) async fn handle(
+    context: &Context,
+    version: i16,
+    request: CreateTopicsRequest,
+) -> CreateTopicsResponse {
+    let mut results = Vec::with_capacity(request.topics.len());
+    for topic in &request.topics {
+        let twice = request.topics.iter().filter(|other| other.name == topic.name).count() > 1;
+        let outcome = match entry(topic, version) {
+            Ok(_) if twice => Err(ResponseError::InvalidRequest),
+            Ok(entry) if request.validate_only => validate(context, &topic.name, entry).await,
+            Ok(entry) => create(context, &topic.name, entry).await,
+            Err(error) => Err(error),
+        };
+        results.push(match outcome {
+            Ok((entry, id)) => created(topic.name.clone(), &entry, id),
+            Err(error) => refused(topic.name.clone(), error),
+        });
+    }
+    CreateTopicsResponse::default().with_topics(results)
+}
+
+/// The topic asked for, if it may exist.
+fn entry(topic: &CreatableTopic, version: i16) -> Result<TopicEntry, ResponseError> {
+    if !topics::is_legal(&topic.name) {
+        return Err(ResponseError::InvalidTopicException);
+    }
+    // -1 leaves a number to the broker, from version 4 on (KIP-464) or with a manual assignment.
+    let assigned = i32::try_from(topic.assignments.len()).unwrap_or(i32::MAX);
+    let partitions = match topic.num_partitions {
+        -1 if assigned > 0 => assigned,
+        -1 if version >= 4 => DEFAULT_PARTITIONS,
+        partitions => partitions,
+    };
+    if !(1..=PARTITIONS_MAX).contains(&partitions) {
+        return Err(ResponseError::InvalidPartitions);
+    }
+    let replication_factor = match topic.replication_factor {
+        -1 if assigned > 0 || version >= 4 => 1,
+        replicas @ 1.. => replicas,
+        _ => return Err(ResponseError::InvalidReplicationFactor),
+    };
+    let config = |c: &kafka_protocol::messages::create_topics_request::CreatableTopicConfig| {
+        (c.name.to_string(), c.value.as_ref().map(ToString::to_string))
+    };
+    Ok(TopicEntry { partitions, replication_factor, configs: topic.configs.iter().map(config).collect() })
+}
+
+type Created = Result<(TopicEntry, TopicId), ResponseError>;
+
+async fn validate(context: &Context, name: &str, entry: TopicEntry) -> Created {
+    match exists(context, name).await {
+        Ok(false) => Ok((entry, NO_ID)),
+        Ok(true) => Err(ResponseError::TopicAlreadyExists),
+        Err(fault) => Err(error_of(&fault)),
+    }
+}
+
+async fn exists(context: &Context, name: &str) -> Result<bool, Fault> {
+    Ok(!context.gate.range(Range::key(layout::topic(name))).await?.kvs.is_empty())
+}
+
+/// Creates the topic. A create whose answer was lost is answered REQUEST_TIMED_OUT, as Kafka's is; the client's next try
+/// then learns that the topic exists.
+async fn create(context: &Context, name: &str, entry: TopicEntry) -> Created {
+    let key = layout::topic(name);
+    let guard = vec![Compare::unchanged(key.clone(), 0)];
+    match context.gate.commit(guard, vec![Op::put(key, codec::encode(&entry))]).await {
+        Ok(Some(answer)) => {
+            rt::event!("topic.created", topic = name, partitions = entry.partitions);
+            Ok((entry, topics::id_of(name, answer.revision)))
+        }
+        Ok(None) => Err(ResponseError::TopicAlreadyExists),
+        Err(error) => Err(error_of(&error.into())),
+    }
+}
+
+fn error_of(fault: &Fault) -> ResponseError {
+    match fault {
+        Fault::Coordinator(CoordinatorError::Unavailable | CoordinatorError::Unknown) => {
+            ResponseError::RequestTimedOut
+        }
+        _ => ResponseError::UnknownServerError,
+    }
+}
+
+fn created(name: TopicName, entry: &TopicEntry, id: TopicId) -> CreatableTopicResult {
+    CreatableTopicResult::default()
+        .with_name(name)
+        .with_topic_id(id.to_vec().try_into().unwrap_or_default())
+        .with_num_partitions(entry.partitions)
+        .with_replication_factor(entry.replication_factor)
+}
+
+/// An error has no numbers: -1 for both.
+fn refused(name: TopicName, error: ResponseError) -> CreatableTopicResult {
+    CreatableTopicResult::default()
+        .with_name(name)
+        .with_error_code(error.code())
+        .with_error_message(Some(text(error.to_string())))
+        .with_num_partitions(-1)
+        .with_replication_factor(-1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(name: &'static str, partitions: i32, replicas: i16) -> CreatableTopic {
+        CreatableTopic::default()
+            .with_name(text(name).into())
+            .with_num_partitions(partitions)
+            .with_replication_factor(replicas)
+    }
+
+    #[test]
+    fn what_may_not_exist_is_refused_with_kafkas_code() {
+        let error = |topic: CreatableTopic| entry(&topic, 7).unwrap_err().code();
+        assert_eq!(error(asked("a/b", 1, 1)), 17);
+        assert_eq!(error(asked("t", 0, 1)), 37);
+        assert_eq!(error(asked("t", 10_001, 1)), 37);
+        assert_eq!(error(asked("t", 1, 0)), 38);
+        assert_eq!(entry(&asked("t", -1, -1), 3).unwrap_err().code(), 37, "no defaults before version 4");
+        let defaults = entry(&asked("t", -1, -1), 4).unwrap();
+        assert_eq!((defaults.partitions, defaults.replication_factor), (1, 1));
+    }
+
+    #[test]
+    fn an_error_has_no_numbers() {
+        let answer = refused(text("t").into(), ResponseError::TopicAlreadyExists);
+        assert_eq!((answer.error_code, answer.num_partitions, answer.replication_factor), (36, -1, -1));
+    }
+}

@@ -1,0 +1,206 @@
+//! The Kafka APIs this agent serves, their versions, and the way from a frame to an answer. One file per API.
+//!
+//! Versions are those of kafka.md 1.0, cut to the old transaction protocol: EndTxn ends at 4. Produce is advertised
+//! from 0 because librdkafka wants it so (KAFKA-18659), and served from 3.
+
+mod add_partitions_to_txn;
+mod api_versions;
+mod create_topics;
+mod end_txn;
+mod fetch;
+mod find_coordinator;
+mod init_producer_id;
+mod list_offsets;
+mod metadata;
+mod produce;
+
+use crate::agent::Context;
+use bytes::{Bytes, BytesMut};
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::{ApiKey, RequestHeader, ResponseHeader};
+use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, StrBytes};
+
+/// An API's versions: advertised from `min`, served from `served_min`, both up to `max`.
+struct Api {
+    key: ApiKey,
+    min: i16,
+    served_min: i16,
+    max: i16,
+}
+
+const fn api(key: ApiKey, min: i16, max: i16) -> Api {
+    Api { key, min, served_min: min, max }
+}
+
+/// Everything served, by API key.
+const APIS: [Api; 10] = [
+    Api { key: ApiKey::Produce, min: 0, served_min: 3, max: 12 },
+    api(ApiKey::Fetch, 4, 16),
+    api(ApiKey::ListOffsets, 1, 8),
+    api(ApiKey::Metadata, 0, 12),
+    api(ApiKey::FindCoordinator, 0, 6),
+    api(ApiKey::ApiVersions, 0, 4),
+    api(ApiKey::CreateTopics, 2, 7),
+    api(ApiKey::InitProducerId, 0, 5),
+    api(ApiKey::AddPartitionsToTxn, 0, 3),
+    api(ApiKey::EndTxn, 0, 4),
+];
+
+/// What becomes of a request.
+pub(crate) enum Answer {
+    /// This frame, length prefix included, under this label.
+    Reply { frame: Bytes, label: Label },
+    /// Nothing is sent (Produce with acks=0).
+    Nothing,
+    /// The connection is closed.
+    Close,
+}
+
+/// A reply's label: the API, and the error code of APIs that answer with a single one.
+#[derive(Clone, Copy)]
+pub(crate) struct Label {
+    api: ApiKey,
+    code: Option<i16>,
+}
+
+impl std::fmt::Display for Label {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.code {
+            Some(code) => write!(f, "{:?}.reply {code}", self.api),
+            None => write!(f, "{:?}.reply", self.api),
+        }
+    }
+}
+
+/// A request's header and the rest of its frame.
+struct Request {
+    api: ApiKey,
+    version: i16,
+    correlation_id: i32,
+    body: Bytes,
+}
+
+impl Request {
+    /// Reads the header; `None` if it cannot be understood.
+    fn read(mut frame: Bytes) -> Option<Self> {
+        let code = i16::from_be_bytes([*frame.first()?, *frame.get(1)?]);
+        let version = i16::from_be_bytes([*frame.get(2)?, *frame.get(3)?]);
+        let correlation_id = i32::from_be_bytes(frame.get(4..8)?.try_into().ok()?);
+        let api = ApiKey::try_from(code).ok()?;
+        let served = APIS.iter().find(|served| served.key as i16 == code)?;
+        if (served.served_min..=served.max).contains(&version) {
+            RequestHeader::decode(&mut frame, api.request_header_version(version)).ok()?;
+        } else if api != ApiKey::ApiVersions {
+            return None;
+        }
+        Some(Request { api, version, correlation_id, body: frame })
+    }
+
+    fn decode<T: Decodable>(&mut self) -> Option<T> {
+        T::decode(&mut self.body, self.version).ok()
+    }
+
+    fn reply<T: Encodable + HeaderVersion>(
+        &self,
+        version: i16,
+        body: &T,
+        code: Option<i16>,
+    ) -> Option<Answer> {
+        let header = ResponseHeader::default().with_correlation_id(self.correlation_id);
+        let header_version = T::header_version(version);
+        let size = header.compute_size(header_version).ok()? + body.compute_size(version).ok()?;
+        let mut frame = BytesMut::with_capacity(4 + size);
+        frame.extend_from_slice(&i32::try_from(size).ok()?.to_be_bytes());
+        header.encode(&mut frame, header_version).ok()?;
+        body.encode(&mut frame, version).ok()?;
+        Some(Answer::Reply { frame: frame.freeze(), label: Label { api: self.api, code } })
+    }
+}
+
+/// Executes one request.
+pub(crate) async fn handle(context: &Context, frame: Bytes) -> Answer {
+    match Request::read(frame) {
+        Some(request) => answer(context, request).await.unwrap_or(Answer::Close),
+        None => Answer::Close,
+    }
+}
+
+async fn answer(context: &Context, mut request: Request) -> Option<Answer> {
+    let version = request.version;
+    macro_rules! serve {
+        ($module:ident) => {{
+            let message = request.decode()?;
+            let response = $module::handle(context, version, message).await;
+            request.reply(version, &response, None)
+        }};
+        ($module:ident, with its code) => {{
+            let message = request.decode()?;
+            let response = $module::handle(context, version, message).await;
+            request.reply(version, &response, Some(response.error_code))
+        }};
+    }
+    match request.api {
+        ApiKey::Produce => {
+            let message = request.decode()?;
+            match produce::handle(context, version, message).await {
+                produce::Outcome::Answer(response) => request.reply(version, &response, None),
+                produce::Outcome::Silence => Some(Answer::Nothing),
+                produce::Outcome::Close => None,
+            }
+        }
+        ApiKey::ApiVersions => {
+            let (version, response) = api_versions::handle(version);
+            request.reply(version, &response, Some(response.error_code))
+        }
+        ApiKey::Fetch => serve!(fetch),
+        ApiKey::ListOffsets => serve!(list_offsets),
+        ApiKey::Metadata => serve!(metadata),
+        ApiKey::FindCoordinator => serve!(find_coordinator),
+        ApiKey::CreateTopics => serve!(create_topics),
+        ApiKey::InitProducerId => serve!(init_producer_id, with its code),
+        ApiKey::AddPartitionsToTxn => serve!(add_partitions_to_txn),
+        ApiKey::EndTxn => serve!(end_txn, with its code),
+        _ => None,
+    }
+}
+
+/// PRODUCER_FENCED exists in a transaction API from version `since` on; older clients are told INVALID_PRODUCER_EPOCH.
+fn fenced_since(error: ResponseError, version: i16, since: i16) -> ResponseError {
+    match error {
+        ResponseError::ProducerFenced if version < since => ResponseError::InvalidProducerEpoch,
+        other => other,
+    }
+}
+
+fn text(text: impl Into<String>) -> StrBytes {
+    StrBytes::from_string(text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_advertised_can_be_encoded_and_is_sorted() {
+        for api in &APIS {
+            let range = api.key.valid_versions();
+            assert!(range.min <= api.served_min && api.max <= range.max, "{:?}", api.key);
+        }
+        assert!(APIS.is_sorted_by_key(|api| api.key as i16));
+    }
+
+    #[test]
+    fn short_and_foreign_frames_are_not_understood() {
+        for frame in [&[][..], &[0; 7], &[0, 99, 0, 0, 0, 0, 0, 1], &[0, 0, 0, 2, 0, 0, 0, 1, 0xff, 0xff]] {
+            assert!(Request::read(Bytes::copy_from_slice(frame)).is_none(), "{frame:?}");
+        }
+        let unknown_version = Request::read(Bytes::from_static(&[0, 18, 0, 77, 0, 0, 0, 9])).unwrap();
+        assert_eq!((unknown_version.version, unknown_version.correlation_id), (77, 9));
+    }
+
+    #[test]
+    fn labels_name_the_api_and_its_code() {
+        assert_eq!(Label { api: ApiKey::EndTxn, code: Some(0) }.to_string(), "EndTxn.reply 0");
+        assert_eq!(Label { api: ApiKey::Produce, code: None }.to_string(), "Produce.reply");
+    }
+}

@@ -1,0 +1,202 @@
+//! Produce (0), versions 3 to 12: kafka.md 1.4. The wire side; `append` does the work.
+
+use super::text;
+use crate::agent::Context;
+use crate::append::{self, GROUP, Placed, Submission};
+use crate::batch;
+use crate::gate::Patience;
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use kafka_protocol::messages::{ProduceRequest, ProduceResponse};
+
+/// First version whose clients understand TRANSACTION_ABORTABLE (KIP-890).
+const ABORTABLE_SINCE: i16 = 11;
+/// First version whose clients understand the coordinator's own errors.
+const COORDINATOR_ERRORS_SINCE: i16 = 12;
+
+/// What the client gets.
+pub(super) enum Outcome {
+    Answer(ProduceResponse),
+    /// acks=0: nothing.
+    Silence,
+    /// acks=0 and an error: the only way to say so.
+    Close,
+}
+
+type Result = std::result::Result<Placed, ResponseError>;
+
+pub(super) async fn handle(context: &Context, version: i16, request: ProduceRequest) -> Outcome {
+    let acks = request.acks;
+    let results = match acks {
+        -1..=1 => execute(context, &request).await,
+        _ => {
+            let partitions = request.topic_data.iter().map(|topic| topic.partition_data.len()).sum();
+            vec![Err(ResponseError::InvalidRequiredAcks); partitions]
+        }
+    };
+    match acks {
+        0 if results.iter().any(std::result::Result::is_err) => Outcome::Close,
+        0 => Outcome::Silence,
+        _ => Outcome::Answer(answer(version, request, results)),
+    }
+}
+
+/// One result per partition, in the order of the request.
+async fn execute(context: &Context, request: &ProduceRequest) -> Vec<Result> {
+    let mut results = Vec::new();
+    let mut waiting = Vec::new();
+    let mut transactional = Vec::new();
+    for topic in &request.topic_data {
+        for partition in &topic.partition_data {
+            let records = partition.records.clone().unwrap_or_default();
+            match batch::check(&records, context.config.message_max_bytes) {
+                Ok(header) if header.transactional && request.transactional_id.is_none() => {
+                    // Kafka sees no transactional id that the client could be authorized for.
+                    results.push(Err(ResponseError::TransactionalIdAuthorizationFailed));
+                }
+                Ok(header) => {
+                    if header.transactional {
+                        transactional.push((header.producer_id, header.epoch));
+                    }
+                    // Every result is replaced by that of its group.
+                    let submission = Submission {
+                        topic: topic.name.0.clone(),
+                        partition: partition.index,
+                        header,
+                        bytes: records,
+                    };
+                    waiting.push((results.len(), submission));
+                    results.push(Err(ResponseError::UnknownServerError));
+                }
+                Err(error) => results.push(Err(error)),
+            }
+        }
+    }
+    if transactional.windows(2).any(|pair| pair[0] != pair[1]) {
+        results.fill(Err(ResponseError::InvalidProducerIdMapping));
+        return results;
+    }
+    let id = request.transactional_id.as_ref().filter(|_| !transactional.is_empty()).map(|id| id.as_str());
+    let limit_ms = context.config.request_limit_ms.min(request.timeout_ms.max(0) as u64);
+    let mut patience = Patience::new(limit_ms, context.config.retry_backoff_ms);
+    while !waiting.is_empty() {
+        let (at, group): (Vec<usize>, Vec<Submission>) = take_group(&mut waiting).into_iter().unzip();
+        let appended = append::append(context, id, &group, &mut patience).await;
+        for (at, result) in at.into_iter().zip(appended) {
+            results[at] = result;
+        }
+    }
+    results
+}
+
+/// Takes batches of different partitions, as many as one commit may carry.
+fn take_group(waiting: &mut Vec<(usize, Submission)>) -> Vec<(usize, Submission)> {
+    let mut group: Vec<(usize, Submission)> = Vec::new();
+    for (at, next) in std::mem::take(waiting) {
+        let again = |other: &Submission| other.topic == next.topic && other.partition == next.partition;
+        if group.len() == GROUP || group.iter().any(|(_, other)| again(other)) {
+            waiting.push((at, next));
+        } else {
+            group.push((at, next));
+        }
+    }
+    group
+}
+
+fn answer(version: i16, request: ProduceRequest, results: Vec<Result>) -> ProduceResponse {
+    let mut results = results.into_iter();
+    let topics = request.topic_data.into_iter().map(|topic| {
+        let partitions =
+            topic.partition_data.iter().zip(&mut results).map(|(partition, result)| match result {
+                Ok(placed) => placed_at(partition.index, placed),
+                Err(error) => refused(partition.index, disguise(error, version)),
+            });
+        let partition_responses = partitions.collect();
+        TopicProduceResponse::default().with_name(topic.name).with_partition_responses(partition_responses)
+    });
+    ProduceResponse::default().with_responses(topics.collect())
+}
+
+fn placed_at(index: i32, placed: Placed) -> PartitionProduceResponse {
+    PartitionProduceResponse::default()
+        .with_index(index)
+        .with_base_offset(placed.base_offset)
+        .with_log_append_time_ms(-1)
+        .with_log_start_offset(placed.log_start_offset)
+}
+
+/// An error has no offset: -1 (the schema's default is 0, which clients take for one).
+fn refused(index: i32, error: ResponseError) -> PartitionProduceResponse {
+    PartitionProduceResponse::default()
+        .with_index(index)
+        .with_error_code(error.code())
+        .with_base_offset(-1)
+        .with_log_append_time_ms(-1)
+        .with_log_start_offset(-1)
+        .with_error_message(Some(text(error.to_string())))
+}
+
+/// What a client of this version can be told (kafka.md 1.4, after `ReplicaManager` of Kafka 4).
+fn disguise(error: ResponseError, version: i16) -> ResponseError {
+    match error {
+        ResponseError::TransactionAbortable if version < ABORTABLE_SINCE => ResponseError::InvalidTxnState,
+        ResponseError::ConcurrentTransactions if version < COORDINATOR_ERRORS_SINCE => {
+            ResponseError::NotEnoughReplicas
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Header;
+    use kafka_protocol::protocol::StrBytes;
+
+    #[test]
+    fn an_error_has_no_offset() {
+        for code in (-1..=133).filter(|code| *code != 0) {
+            let error = ResponseError::try_from_code(code).unwrap();
+            let answer = refused(3, error);
+            assert_eq!((answer.index, answer.error_code), (3, code));
+            let sentinels = (answer.base_offset, answer.log_append_time_ms, answer.log_start_offset);
+            assert_eq!(sentinels, (-1, -1, -1), "code {code}");
+        }
+    }
+
+    #[test]
+    fn old_clients_are_told_what_they_know() {
+        let told = |error, version| disguise(error, version).code();
+        assert_eq!(told(ResponseError::ConcurrentTransactions, 11), 19);
+        assert_eq!(told(ResponseError::ConcurrentTransactions, 12), 51);
+        assert_eq!(told(ResponseError::TransactionAbortable, 10), 48);
+        assert_eq!(told(ResponseError::TransactionAbortable, 11), 120);
+        assert_eq!(told(ResponseError::InvalidProducerEpoch, 3), 47);
+    }
+
+    #[test]
+    fn a_group_holds_each_partition_once_and_is_bounded() {
+        let header = Header {
+            count: 1,
+            max_timestamp_ms: 0,
+            producer_id: -1,
+            epoch: -1,
+            base_sequence: -1,
+            transactional: false,
+        };
+        let submission = |partition| Submission {
+            topic: StrBytes::from_static_str("t"),
+            partition,
+            header,
+            bytes: bytes::Bytes::new(),
+        };
+        let partitions = [0, 1, 0].into_iter().chain(2..40);
+        let mut waiting: Vec<_> = partitions.map(submission).enumerate().collect();
+        let taken = |waiting: &mut Vec<_>| take_group(waiting).iter().map(|(at, _)| *at).collect::<Vec<_>>();
+        let first = taken(&mut waiting);
+        assert_eq!((first.len(), &first[..3]), (GROUP, &[0, 1, 3][..]));
+        let second = taken(&mut waiting);
+        assert_eq!((second.len(), second[0]), (41 - GROUP, 2));
+        assert!(waiting.is_empty());
+    }
+}

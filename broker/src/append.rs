@@ -1,0 +1,365 @@
+//! Appending batches: decide, store the bytes, commit.
+//!
+//! A round reads everything it decides on in one snapshot, decides over each batch, writes the accepted ones as one chunk,
+//! and commits head, index, producer state and transaction together in one coordinator transaction, guarded by the mod
+//! revisions read. A failed guard means another round. When the outcome of a commit is unknown, the next round looks
+//! whether the index holds this very chunk where it would have been put: a commit that has not landed by then either
+//! never can (its guard is stale) or excludes this round's own (both compare the same revision).
+
+use crate::agent::Context;
+use crate::batch::Header;
+use crate::chunks::StoreAway;
+use crate::codec;
+use crate::coordinator::{Compare, CoordinatorError, Op, Range};
+use crate::finish::Prepared;
+use crate::gate::{Fault, Patience, Snapshot, Stored};
+use crate::layout;
+use crate::producer::{self, ProducerEntry, Verdict};
+use crate::records::{Body, ChunkId, Head, IndexEntry, TopicEntry, TxnPart};
+use crate::topics;
+use crate::transaction::{self, Admission, TxnState};
+use bytes::{Bytes, BytesMut};
+use kafka_protocol::ResponseError;
+use kafka_protocol::protocol::StrBytes;
+use rt::time::wall_ms;
+
+/// Batches in one coordinator transaction: five reads each beside the transaction's, within etcd's 128.
+pub(crate) const GROUP: usize = 25;
+
+/// A checked batch for one partition.
+pub(crate) struct Submission {
+    pub(crate) topic: StrBytes,
+    pub(crate) partition: i32,
+    pub(crate) header: Header,
+    pub(crate) bytes: Bytes,
+}
+
+/// Where a batch is in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) base_offset: i64,
+    pub(crate) log_start_offset: i64,
+}
+
+/// Why a round failed as a whole.
+enum Trouble {
+    Coordinator(Fault),
+    Store,
+}
+
+impl<E: Into<Fault>> From<E> for Trouble {
+    fn from(error: E) -> Self {
+        Trouble::Coordinator(error.into())
+    }
+}
+
+/// Appends up to [`GROUP`] batches, each to a partition of its own. Transactional ones belong to `transactional_id`.
+pub(crate) async fn append(
+    context: &Context,
+    transactional_id: Option<&str>,
+    batches: &[Submission],
+    patience: &mut Patience,
+) -> Vec<Result<Placed, ResponseError>> {
+    let items = batches.iter().map(|batch| Item { batch, outcome: None, tried: None, position: None });
+    let mut work = Append { context, transactional_id, items: items.collect(), chunk: None };
+    while work.items.iter().any(|item| item.outcome.is_none()) {
+        let trouble = match work.round().await {
+            Ok(()) if !patience.is_over() => continue,
+            Ok(()) => Trouble::Coordinator(CoordinatorError::Unavailable.into()),
+            Err(trouble) => trouble,
+        };
+        let passes = match &trouble {
+            Trouble::Coordinator(fault) => fault.passes(),
+            Trouble::Store => true,
+        };
+        if !passes || !patience.pause().await {
+            work.give_up(&trouble);
+        }
+    }
+    work.items
+        .into_iter()
+        .map(|item| item.outcome.unwrap_or(Err(ResponseError::UnknownServerError)))
+        .collect()
+}
+
+struct Append<'a> {
+    context: &'a Context,
+    transactional_id: Option<&'a str>,
+    items: Vec<Item<'a>>,
+    chunk: Option<ChunkId>,
+}
+
+struct Item<'a> {
+    batch: &'a Submission,
+    outcome: Option<Result<Placed, ResponseError>>,
+    /// Last offset of a commit whose outcome is unknown.
+    tried: Option<i64>,
+    /// Where the chunk holds the batch.
+    position: Option<u32>,
+}
+
+/// An accepted batch, ready to be committed.
+struct Plan {
+    item: usize,
+    head: Head,
+    head_revision: i64,
+    topic_revision: i64,
+    producer: Option<ProducerEntry>,
+    joins: bool,
+}
+
+impl Append<'_> {
+    async fn round(&mut self) -> Result<(), Trouble> {
+        let mut now = self.context.gate.read(self.ranges()).await?;
+        let txn = match self.transactional_id {
+            Some(_) => now.one::<TxnState>()?,
+            None => Stored::absent(),
+        };
+        let mut plans = Vec::new();
+        let mut begin = false;
+        for item in 0..self.items.len() {
+            if self.items[item].outcome.is_none()
+                && let Some((plan, begins)) = self.decide(item, &txn, &mut now)?
+            {
+                begin |= begins;
+                plans.push(plan);
+            }
+        }
+        if plans.is_empty() {
+            return Ok(());
+        }
+        self.store(&plans).await?;
+        self.commit(plans, &txn, begin).await
+    }
+
+    fn ranges(&self) -> Vec<Range> {
+        let mut ranges: Vec<_> = self.transactional_id.iter().map(|id| Range::key(layout::txn(id))).collect();
+        for item in self.items.iter().filter(|item| item.outcome.is_none()) {
+            let Submission { topic, partition, header, .. } = item.batch;
+            ranges.push(Range::key(layout::topic(topic)));
+            ranges.push(Range::key(layout::head(topic, *partition)));
+            if header.producer_id >= 0 {
+                ranges.push(Range::key(layout::producer(topic, *partition, header.producer_id)));
+            }
+            if let Some(id) = self.transactional_id.filter(|_| header.transactional) {
+                ranges.push(Range::key(layout::txn_part(id, topic, *partition)));
+            }
+            if let Some(last_offset) = item.tried {
+                ranges.push(Range::key(layout::index(topic, *partition, last_offset)));
+            }
+        }
+        ranges
+    }
+
+    /// Decides over one batch by what was read: gives it an outcome, or a plan and whether the transaction begins.
+    fn decide(
+        &mut self,
+        at: usize,
+        txn: &Stored<TxnState>,
+        now: &mut Snapshot,
+    ) -> Result<Option<(Plan, bool)>, Fault> {
+        let item = &mut self.items[at];
+        let Submission { partition, header, .. } = item.batch;
+        let topic: Stored<TopicEntry> = now.one()?;
+        let head: Stored<Head> = now.one()?;
+        let producer: Stored<ProducerEntry> =
+            if header.producer_id >= 0 { now.one()? } else { Stored::absent() };
+        let listed = header.transactional && now.one::<TxnPart>()?.revision() != 0;
+        let landed = match item.tried {
+            Some(_) => {
+                now.one::<IndexEntry>()?.into_value().filter(|entry| is_in(entry, self.chunk, item.position))
+            }
+            None => None,
+        };
+        if !topics::holds(&topic, *partition) {
+            item.outcome = Some(Err(ResponseError::UnknownTopicOrPartition));
+            return Ok(None);
+        }
+        let (head_revision, topic_revision) = (head.revision(), topic.revision());
+        let head = head.into_value().unwrap_or_default();
+        let log_start_offset = head.log_start_offset;
+        if let Some(entry) = landed {
+            rt::mark!(reachable, "a produce whose commit was not answered had landed");
+            item.outcome = Some(Ok(Placed { base_offset: entry.base_offset, log_start_offset }));
+            return Ok(None);
+        }
+        let in_transaction = head.open.contains_key(&header.producer_id);
+        let verdict = match header.producer_id {
+            0.. => producer::check(producer.value(), in_transaction, header),
+            _ => Verdict::Accept,
+        };
+        if let Verdict::Duplicate { base_offset } = verdict {
+            rt::mark!(reachable, "a duplicate batch was answered");
+            item.outcome = Some(Ok(Placed { base_offset, log_start_offset }));
+            return Ok(None);
+        }
+        let outside = self.context.config.transactions.outside;
+        let admission = match header.transactional {
+            true => transaction::admit(outside, txn.value(), listed, header.producer_id, header.epoch),
+            false => Admission::Append,
+        };
+        let refusal = match (admission, verdict) {
+            (Admission::Refuse(error), _) | (_, Verdict::Refuse(error)) => Some(error),
+            _ => None,
+        };
+        if let Some(error) = refusal {
+            item.outcome = Some(Err(error));
+            if error == ResponseError::ConcurrentTransactions {
+                self.finish_found();
+            }
+            return Ok(None);
+        }
+        let joins = matches!(admission, Admission::Join { .. });
+        let begins = admission == Admission::Join { begin: true };
+        let producer = (header.producer_id >= 0)
+            .then(|| producer.into_value().unwrap_or_else(|| ProducerEntry::fresh(header.epoch)));
+        Ok(Some((Plan { item: at, head, head_revision, topic_revision, producer, joins }, begins)))
+    }
+
+    fn finish_found(&self) {
+        if let Some(id) = self.transactional_id {
+            self.context.steward.finish(Prepared { transactional_id: id.to_string(), found: true });
+        }
+    }
+
+    /// Writes the chunk, once. Later rounds accept no batch that it does not hold: what is refused stays refused.
+    async fn store(&mut self, plans: &[Plan]) -> Result<(), Trouble> {
+        if self.chunk.is_some() {
+            return Ok(());
+        }
+        let id = self.context.chunks.name(&self.context.gate).await?;
+        let bytes = match plans {
+            [only] => {
+                self.items[only.item].position = Some(0);
+                self.items[only.item].batch.bytes.clone()
+            }
+            _ => {
+                let mut bytes = BytesMut::new();
+                for plan in plans {
+                    let item = &mut self.items[plan.item];
+                    item.position = Some(bytes.len() as u32);
+                    bytes.extend_from_slice(&item.batch.bytes);
+                }
+                bytes.freeze()
+            }
+        };
+        rt::preempt("produce.before-put").await;
+        self.context.chunks.put(id, bytes).await.map_err(|StoreAway| Trouble::Store)?;
+        self.chunk = Some(id);
+        Ok(())
+    }
+
+    async fn commit(
+        &mut self,
+        mut plans: Vec<Plan>,
+        txn: &Stored<TxnState>,
+        begin: bool,
+    ) -> Result<(), Trouble> {
+        let mut compares = Vec::with_capacity(2 * plans.len() + 1);
+        let mut ops = Vec::with_capacity(4 * plans.len() + 1);
+        if let Some(id) = self.transactional_id {
+            compares.push(Compare::unchanged(layout::txn(id), txn.revision()));
+            if let (true, Some(state)) = (begin, txn.value()) {
+                ops.push(Op::put(layout::txn(id), codec::encode(&state.begun())));
+            }
+        }
+        for plan in &mut plans {
+            self.stage(plan, &mut compares, &mut ops);
+        }
+        rt::preempt("produce.before-commit").await;
+        match self.context.gate.commit(compares, ops).await {
+            Ok(Some(answer)) => {
+                if let (true, Some(id), Some(state)) = (begin, self.transactional_id, txn.value()) {
+                    self.context.steward.saw_begin(id, answer.revision, state.timeout_ms);
+                }
+                self.settle(&plans, begin);
+                Ok(())
+            }
+            Ok(None) => {
+                rt::mark!(reachable, "an append met another one");
+                Ok(())
+            }
+            Err(CoordinatorError::Unknown) => {
+                for plan in &plans {
+                    self.items[plan.item].tried = Some(plan.head.next_offset - 1);
+                }
+                Err(CoordinatorError::Unknown.into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Adds one batch to the commit; afterwards the plan's head is the new one.
+    fn stage(&self, plan: &mut Plan, compares: &mut Vec<Compare>, ops: &mut Vec<Op>) {
+        let Item { batch, position, .. } = &self.items[plan.item];
+        let Submission { topic, partition, header, bytes } = batch;
+        let head_key = layout::head(topic, *partition);
+        compares.push(Compare::unchanged(head_key.clone(), plan.head_revision));
+        compares.push(Compare::unchanged(layout::topic(topic), plan.topic_revision));
+        let base_offset = plan.head.next_offset;
+        plan.head.next_offset += i64::from(header.count);
+        if header.transactional {
+            plan.head.open.entry(header.producer_id).or_insert(base_offset);
+        }
+        rt::mark!(
+            always,
+            "lso <= high watermark",
+            plan.head.last_stable_offset() <= plan.head.high_watermark()
+        );
+        let (Some(chunk), Some(position)) = (self.chunk, *position) else { return };
+        let body = Body::Chunk { chunk, position, length: bytes.len() as u32 };
+        let entry = IndexEntry { base_offset, max_timestamp_ms: header.max_timestamp_ms, body };
+        ops.push(Op::put(head_key, codec::encode(&plan.head)));
+        ops.push(Op::put(layout::index(topic, *partition, plan.head.next_offset - 1), codec::encode(&entry)));
+        if let Some(producer) = &mut plan.producer {
+            producer.append(header, base_offset);
+            let key = layout::producer(topic, *partition, header.producer_id);
+            ops.push(Op::put(key, codec::encode(producer)));
+        }
+        if let Some(id) = self.transactional_id.filter(|_| plan.joins) {
+            let part = codec::encode(&TxnPart { added_ms: wall_ms() });
+            ops.push(Op::put(layout::txn_part(id, topic, *partition), part));
+        }
+    }
+
+    fn settle(&mut self, plans: &[Plan], began: bool) {
+        for plan in plans {
+            let item = &mut self.items[plan.item];
+            let Submission { topic, partition, header, .. } = item.batch;
+            let base_offset = plan.head.next_offset - i64::from(header.count);
+            let log_start_offset = plan.head.log_start_offset;
+            item.outcome = Some(Ok(Placed { base_offset, log_start_offset }));
+            rt::event!(
+                "produce.committed",
+                partition = &layout::partition_name(topic, *partition),
+                base_offset = base_offset,
+                count = header.count,
+                producer_id = header.producer_id,
+                epoch = header.epoch,
+                transactional = header.transactional,
+                began = began && plan.joins,
+            );
+        }
+    }
+
+    /// Answers what is left. A batch that may have landed is answered REQUEST_TIMED_OUT, one that has not an error that
+    /// says so; producers retry on all of them.
+    fn give_up(&mut self, trouble: &Trouble) {
+        for item in self.items.iter_mut().filter(|item| item.outcome.is_none()) {
+            let error = match trouble {
+                Trouble::Coordinator(fault) if !fault.passes() => ResponseError::UnknownServerError,
+                _ if item.tried.is_some() => ResponseError::RequestTimedOut,
+                Trouble::Coordinator(_) => ResponseError::NotEnoughReplicas,
+                Trouble::Store => ResponseError::KafkaStorageError,
+            };
+            item.outcome = Some(Err(error));
+        }
+    }
+}
+
+fn is_in(entry: &IndexEntry, chunk: Option<ChunkId>, position: Option<u32>) -> bool {
+    match entry.body {
+        Body::Chunk { chunk: stored, position: at, .. } => Some(stored) == chunk && Some(at) == position,
+        Body::Marker { .. } => false,
+    }
+}

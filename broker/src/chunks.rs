@@ -1,0 +1,125 @@
+//! Chunks: the bytes of batches, in the object store, with a small bounded cache for readers.
+//!
+//! A chunk is written once under a name nobody else can hold (see `layout`), so writing it again after a lost answer is
+//! harmless, and what was read once never changes. A chunk that no index entry names is garbage.
+
+use crate::gate::{Fault, Gate};
+use crate::layout;
+use crate::records::ChunkId;
+use bytes::Bytes;
+use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+use rt::time::timeout;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// The object store did not answer in time, or answered an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the object store is not available")]
+pub(crate) struct StoreAway;
+
+pub(crate) struct Chunks {
+    store: Arc<dyn ObjectStore>,
+    limit: Duration,
+    incarnation: OnceCell<i64>,
+    written: AtomicU64,
+    cache: Mutex<Cache>,
+}
+
+impl Chunks {
+    pub(crate) fn new(store: Arc<dyn ObjectStore>, timeout_ms: u64, cache_max_bytes: usize) -> Self {
+        Chunks {
+            store,
+            limit: Duration::from_millis(timeout_ms),
+            incarnation: OnceCell::new(),
+            written: AtomicU64::new(0),
+            cache: Mutex::new(Cache { max_bytes: cache_max_bytes, ..Cache::default() }),
+        }
+    }
+
+    /// A name for a new chunk. The first one asks the coordinator which incarnation this process is.
+    pub(crate) async fn name(&self, gate: &Gate) -> Result<ChunkId, Fault> {
+        let incarnation =
+            *self.incarnation.get_or_try_init(|| gate.take_number(layout::incarnation_counter())).await?;
+        Ok(ChunkId { incarnation, number: self.written.fetch_add(1, Ordering::Relaxed) })
+    }
+
+    pub(crate) async fn put(&self, id: ChunkId, bytes: Bytes) -> Result<(), StoreAway> {
+        let path = id.path();
+        let put = self.store.put(&path, PutPayload::from_bytes(bytes.clone()));
+        timeout(self.limit, put).await.map_err(|_| StoreAway)?.map_err(|_| StoreAway)?;
+        self.cache().insert(id, bytes);
+        Ok(())
+    }
+
+    pub(crate) async fn get(&self, id: ChunkId) -> Result<Bytes, StoreAway> {
+        if let Some(bytes) = self.cache().get(id) {
+            return Ok(bytes);
+        }
+        let path = id.path();
+        let get = async { self.store.get(&path).await?.bytes().await };
+        let bytes = timeout(self.limit, get).await.map_err(|_| StoreAway)?.map_err(|error| {
+            let lost = matches!(error, object_store::Error::NotFound { .. });
+            rt::mark!(always, "a committed chunk is in the store", !lost);
+            StoreAway
+        })?;
+        self.cache().insert(id, bytes.clone());
+        Ok(bytes)
+    }
+
+    fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// First in, first out: chunks never change and readers mostly follow the tail.
+#[derive(Default)]
+struct Cache {
+    max_bytes: usize,
+    bytes: usize,
+    chunks: BTreeMap<ChunkId, Bytes>,
+    order: VecDeque<ChunkId>,
+}
+
+impl Cache {
+    fn get(&self, id: ChunkId) -> Option<Bytes> {
+        self.chunks.get(&id).cloned()
+    }
+
+    fn insert(&mut self, id: ChunkId, bytes: Bytes) {
+        if bytes.len() > self.max_bytes || self.chunks.contains_key(&id) {
+            return;
+        }
+        self.bytes += bytes.len();
+        self.chunks.insert(id, bytes);
+        self.order.push_back(id);
+        while self.bytes > self.max_bytes {
+            let Some(oldest) = self.order.pop_front() else { break };
+            if let Some(dropped) = self.chunks.remove(&oldest) {
+                self.bytes -= dropped.len();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_stays_within_its_bound_and_drops_the_oldest() {
+        let mut cache = Cache { max_bytes: 10, ..Cache::default() };
+        let id = |number| ChunkId { incarnation: 1, number };
+        for number in 0..3 {
+            cache.insert(id(number), Bytes::from(vec![number as u8; 4]));
+        }
+        assert_eq!((cache.get(id(0)), cache.bytes), (None, 8));
+        assert_eq!(cache.get(id(2)).as_deref(), Some(&[2; 4][..]));
+        cache.insert(id(3), Bytes::from(vec![0; 11]));
+        assert_eq!((cache.get(id(3)), cache.bytes), (None, 8), "larger than the cache");
+        cache.insert(id(2), Bytes::from(vec![0; 4]));
+        assert_eq!((cache.order.len(), cache.bytes), (2, 8), "inserted twice");
+    }
+}

@@ -1,0 +1,133 @@
+//! An agent's settings, as plain data that a plan or a file can carry. Times are in milliseconds unless the name says
+//! otherwise; defaults are Kafka's where Kafka has the setting.
+
+use crate::defects::Defects;
+use serde::{Deserialize, Serialize};
+
+/// Settings of one agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentConfig {
+    /// Kafka's node id (`node.id`), unique in the cluster.
+    pub node_id: i32,
+    /// Host that clients are told to connect to.
+    pub advertised_host: String,
+    /// Port that clients are told to connect to.
+    pub advertised_port: u16,
+    /// The cluster's id, as Metadata reports it.
+    pub cluster_id: String,
+    /// Whom Metadata and FindCoordinator name as leader and coordinator.
+    pub routing: Routing,
+    /// How transactions are kept.
+    pub transactions: TransactionConfig,
+    /// The longest wait for one answer of the coordinator. Shorter than a client's request time-out, so that the agent
+    /// learns of trouble before its client gives up.
+    pub coordinator_timeout_ms: u64,
+    /// The longest wait for one answer of the object store.
+    pub store_timeout_ms: u64,
+    /// How long the agent works on a request (EndTxn excepted) before it answers a retriable error.
+    pub request_limit_ms: u64,
+    /// How long the agent works on one EndTxn. Longer than a client waits: the loop ends what is current when it gets
+    /// through, as findings.md ("The faces of finding 9") describes.
+    pub end_txn_limit_ms: u64,
+    /// Pause before the agent tries an operation again, doubled each time up to sixteen times this.
+    pub retry_backoff_ms: u64,
+    /// Time to live of the agent's registration, in seconds.
+    pub lease_ttl_s: i64,
+    /// Largest request accepted, in bytes (`socket.request.max.bytes`); a larger one closes the connection.
+    pub request_max_bytes: usize,
+    /// Largest batch accepted, in bytes (`message.max.bytes`).
+    pub message_max_bytes: usize,
+    /// Most record bytes in one Fetch answer (`fetch.max.bytes`), except that one batch is always returned whole.
+    pub fetch_max_bytes: usize,
+    /// Most bytes of chunks kept in memory for readers; 0 keeps none.
+    pub cache_max_bytes: usize,
+    /// Planted bugs.
+    pub defects: Defects,
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        AgentConfig {
+            node_id: 1,
+            advertised_host: "127.0.0.1".into(),
+            advertised_port: 9092,
+            cluster_id: "wavetank".into(),
+            routing: Routing::default(),
+            transactions: TransactionConfig::default(),
+            coordinator_timeout_ms: 1_000,
+            store_timeout_ms: 1_000,
+            request_limit_ms: 2_500,
+            end_txn_limit_ms: 10_000,
+            retry_backoff_ms: 20,
+            lease_ttl_s: 15,
+            request_max_bytes: 104_857_600,
+            message_max_bytes: 1_048_588,
+            fetch_max_bytes: 57_671_680,
+            cache_max_bytes: 16 << 20,
+            defects: Defects::default(),
+        }
+    }
+}
+
+/// Whom clients are sent to. Any agent serves any request; this only spreads the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Routing {
+    /// The answering agent names itself leader and coordinator, as cloud brokers do for zone affinity.
+    #[default]
+    AnsweringAgent,
+    /// Rendezvous hashing of the partition or key over the agents that hold a lease.
+    Rendezvous,
+}
+
+/// How transactions are kept. The protocol is the old one (Kafka's transaction version 1): EndTxn up to version 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TransactionConfig {
+    /// What happens to a transactional batch outside a transaction.
+    pub outside: Outside,
+    /// When transactions that ran out of time are looked for.
+    pub timeouts: Timeouts,
+    /// Period of the scan that finds overdue transactions and those whose agent died after Prepare
+    /// (`transaction.abort.timed.out.transaction.cleanup.interval.ms`).
+    pub scan_interval_ms: u64,
+    /// Largest transaction timeout that InitProducerId accepts (`transaction.max.timeout.ms`).
+    pub max_timeout_ms: i32,
+}
+
+impl Default for TransactionConfig {
+    fn default() -> Self {
+        TransactionConfig {
+            outside: Outside::default(),
+            timeouts: Timeouts::default(),
+            scan_interval_ms: 10_000,
+            max_timeout_ms: 900_000,
+        }
+    }
+}
+
+/// What happens to a transactional batch when the transaction is not Ongoing or does not list the partition. While the
+/// transaction is being ended every setting answers CONCURRENT_TRANSACTIONS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outside {
+    /// Begin or join the transaction, in the same coordinator transaction as the append.
+    #[default]
+    Implicit,
+    /// Accept; only the partition knows of the open transaction (Kafka without verification).
+    Local,
+    /// Reject (KIP-890 part 1).
+    Verify,
+}
+
+/// When a transaction that ran out of time is aborted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timeouts {
+    /// At the next periodic scan, as Kafka does.
+    #[default]
+    Scan,
+    /// At its deadline, by the agent that saw it begin; the scan serves those whose agent is gone.
+    Deadline,
+}

@@ -1,0 +1,16 @@
+//! Planted bugs, one switch each, all off by default (DESIGN, invariant 7).
+
+use serde::{Deserialize, Serialize};
+
+/// Switches of planted bugs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Defects {
+    /// EndTxn guards its coordinator transaction by the state and epoch it read instead of by the revision it read. A
+    /// request still queued at the coordinator then ends a later transaction of the same epoch (finding 9). Read in
+    /// `transaction::prepare_guard`.
+    pub state_compare: bool,
+    /// EndTxn of the current producer id and epoch is answered NONE whatever the transaction's state (finding 9, S4).
+    /// Read in `api::end_txn`.
+    pub lenient_end: bool,
+}

@@ -1,0 +1,186 @@
+//! From Prepare to Complete: the markers.
+//!
+//! Each step is one bounded coordinator transaction that any agent can take and that happens once. A step appends markers
+//! to up to [`STEP`] partitions: control batch, head, producer state and aborted range change together, and the
+//! partition leaves the transaction. The last step finds no partition left and completes the transaction. Every step
+//! compares the mod revision that Prepare gave the transaction, so a late one can do nothing to the next transaction.
+
+use crate::agent::Context;
+use crate::codec;
+use crate::coordinator::{Compare, KeyValue, Op, Range};
+use crate::gate::{Fault, Patience, Snapshot, Stored};
+use crate::layout;
+use crate::producer::ProducerEntry;
+use crate::records::{AbortedRange, Body, Head, IndexEntry, TopicEntry};
+use crate::topics;
+use crate::transaction::TxnState;
+use rt::time::wall_ms;
+use std::sync::Arc;
+
+/// Partitions per step: at most five operations each, within etcd's 128.
+const STEP: usize = 24;
+/// How long one agent keeps trying; then the scan takes over.
+const LIMIT_MS: u64 = 10_000;
+
+/// A transaction to be finished.
+pub(crate) struct Prepared {
+    pub(crate) transactional_id: String,
+    /// Whether it was found prepared, as one that another agent left behind is.
+    pub(crate) found: bool,
+}
+
+/// Finishes a transaction, trying again while the coordinator is away.
+pub(crate) async fn run(context: Arc<Context>, prepared: Prepared) {
+    let id = &prepared.transactional_id;
+    let mut patience = Patience::new(LIMIT_MS, context.config.retry_backoff_ms);
+    loop {
+        match step(&context, id).await {
+            Ok(Step::Marked) => {}
+            Ok(Step::Completed) => {
+                rt::mark!(sometimes, "a prepared transaction was finished by another agent", prepared.found);
+                break;
+            }
+            Ok(Step::Nothing) => break,
+            Err(fault) if !fault.passes() || !patience.pause().await => break,
+            Err(_) => {}
+        }
+    }
+    context.steward.finished(id);
+}
+
+enum Step {
+    /// Some partitions got their markers, or somebody else was quicker.
+    Marked,
+    /// This agent completed the transaction.
+    Completed,
+    /// It is not prepared (any more).
+    Nothing,
+}
+
+async fn step(context: &Context, id: &str) -> Result<Step, Fault> {
+    let (key, parts_key) = (layout::txn(id), layout::txn_parts(id));
+    let parts = Range::span(parts_key.clone(), layout::end_of(&parts_key), STEP as i64);
+    let mut now = context.gate.read(vec![Range::key(key.clone()), parts]).await?;
+    let stored = now.one::<TxnState>()?;
+    let Some((state, committed)) = stored.value().and_then(|s| Some((s, s.phase.prepared()?))) else {
+        return Ok(Step::Nothing);
+    };
+    let guard = Compare::unchanged(key.clone(), stored.revision());
+    let parts = now.next().kvs;
+    if parts.is_empty() {
+        return complete(context, id, state, committed, guard).await;
+    }
+    mark(context, state, committed, guard, &parts).await?;
+    Ok(Step::Marked)
+}
+
+async fn complete(
+    context: &Context,
+    id: &str,
+    state: &TxnState,
+    committed: bool,
+    guard: Compare,
+) -> Result<Step, Fault> {
+    let done = codec::encode(&state.completed(committed));
+    rt::preempt("finish.before-complete").await;
+    let answer = context.gate.commit(vec![guard], vec![Op::put(layout::txn(id), done)]).await?;
+    let Some(answer) = answer else { return Ok(Step::Nothing) };
+    rt::event!(
+        "txn.completed",
+        transactional_id = id,
+        producer_id = state.producer_id,
+        epoch = state.epoch,
+        committed = committed,
+        revision = answer.revision,
+    );
+    Ok(Step::Completed)
+}
+
+/// Writes the markers of the partitions whose `txn_parts` keys are given.
+async fn mark(
+    context: &Context,
+    state: &TxnState,
+    committed: bool,
+    guard: Compare,
+    parts: &[KeyValue],
+) -> Result<(), Fault> {
+    let partitions: Vec<(&str, i32)> = parts.iter().filter_map(|kv| layout::partition_of(&kv.key)).collect();
+    let mut ranges = Vec::with_capacity(3 * partitions.len());
+    for (topic, partition) in &partitions {
+        ranges.push(Range::key(layout::topic(topic)));
+        ranges.push(Range::key(layout::head(topic, *partition)));
+        ranges.push(Range::key(layout::producer(topic, *partition, state.producer_id)));
+    }
+    let mut now = context.gate.read(ranges).await?;
+    let mut step = MarkStep { state, committed, compares: vec![guard], ops: Vec::new(), written: Vec::new() };
+    for (topic, partition) in &partitions {
+        step.add(topic, *partition, &mut now)?;
+    }
+    for part in parts {
+        step.ops.push(Op::delete(part.key.clone()));
+    }
+    rt::preempt("finish.before-markers").await;
+    // Not applied: a produce got in between, or another agent was quicker. Both show at the next step.
+    if context.gate.commit(step.compares, step.ops).await?.is_some() {
+        for (partition, offset) in step.written {
+            rt::event!(
+                "marker.written",
+                partition = &partition,
+                offset = offset,
+                producer_id = state.producer_id,
+                epoch = state.epoch,
+                committed = committed,
+            );
+        }
+    }
+    Ok(())
+}
+
+struct MarkStep<'a> {
+    state: &'a TxnState,
+    committed: bool,
+    compares: Vec<Compare>,
+    ops: Vec<Op>,
+    written: Vec<(String, i64)>,
+}
+
+impl MarkStep<'_> {
+    /// Adds one partition's marker; a topic that is gone needs none.
+    fn add(&mut self, topic: &str, partition: i32, now: &mut Snapshot) -> Result<(), Fault> {
+        let TxnState { producer_id, epoch, .. } = *self.state;
+        let topic_entry: Stored<TopicEntry> = now.one()?;
+        let head: Stored<Head> = now.one()?;
+        let producer: Stored<ProducerEntry> = now.one()?;
+        if !topics::holds(&topic_entry, partition) {
+            return Ok(());
+        }
+        let head_revision = head.revision();
+        let mut head = head.into_value().unwrap_or_default();
+        let offset = head.next_offset;
+        let first_offset = head.open.remove(&producer_id);
+        head.next_offset += 1;
+        // A marker moves the producer to its epoch, which fences batches of older ones on this partition.
+        let mut producer = producer.into_value().unwrap_or_else(|| ProducerEntry::fresh(epoch));
+        producer.enter(producer.epoch.max(epoch));
+        let entry = IndexEntry {
+            base_offset: offset,
+            max_timestamp_ms: wall_ms(),
+            body: Body::Marker { producer_id, epoch, committed: self.committed },
+        };
+        rt::mark!(always, "lso <= high watermark", head.last_stable_offset() <= head.high_watermark());
+        let head_key = layout::head(topic, partition);
+        self.compares.push(Compare::unchanged(head_key.clone(), head_revision));
+        self.ops.push(Op::put(layout::index(topic, partition, offset), codec::encode(&entry)));
+        self.ops.push(Op::put(layout::producer(topic, partition, producer_id), codec::encode(&producer)));
+        if let (false, Some(first_offset)) = (self.committed, first_offset) {
+            let range =
+                AbortedRange { producer_id, first_offset, last_stable_offset: head.last_stable_offset() };
+            self.ops.push(Op::put(layout::aborted(topic, partition, offset), codec::encode(&range)));
+        }
+        self.ops.push(Op::put(head_key, codec::encode(&head)));
+        if rt::observe::listens() {
+            self.written.push((layout::partition_name(topic, partition), offset));
+        }
+        Ok(())
+    }
+}

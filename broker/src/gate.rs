@@ -1,0 +1,210 @@
+//! The agent's way to the coordinator: every call bounded in time, reads as one snapshot, writes as one guarded
+//! transaction, and the patience with which a request is tried again.
+
+use crate::codec::{self, Unreadable};
+use crate::coordinator::{
+    Compare, Coordinator, CoordinatorError, KeyValue, Op, OpResponse, Range, RangeResponse, TXN_OPS_MAX, Txn,
+    TxnResponse, Watch,
+};
+use bytes::Bytes;
+use kafka_protocol::ResponseError;
+use rt::time::{Instant, sleep, timeout};
+use serde::de::DeserializeOwned;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why an operation over the coordinator failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error(transparent)]
+    Coordinator(#[from] CoordinatorError),
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+}
+
+impl Fault {
+    /// What clients of the transaction, group and metadata APIs are told.
+    pub(crate) fn coordinator_error(&self) -> ResponseError {
+        match self {
+            Fault::Coordinator(CoordinatorError::Unavailable | CoordinatorError::Unknown) => {
+                ResponseError::CoordinatorNotAvailable
+            }
+            Fault::Coordinator(CoordinatorError::Refused(_)) | Fault::Unreadable(_) => {
+                ResponseError::UnknownServerError
+            }
+        }
+    }
+
+    /// Whether trying again may help.
+    pub(crate) fn passes(&self) -> bool {
+        matches!(self, Fault::Coordinator(CoordinatorError::Unavailable | CoordinatorError::Unknown))
+    }
+}
+
+/// The coordinator behind a time-out.
+pub(crate) struct Gate {
+    coordinator: Arc<dyn Coordinator>,
+    limit: Duration,
+}
+
+impl Gate {
+    pub(crate) fn new(coordinator: Arc<dyn Coordinator>, timeout_ms: u64) -> Self {
+        Gate { coordinator, limit: Duration::from_millis(timeout_ms) }
+    }
+
+    /// Reads `ranges` (at most [`TXN_OPS_MAX`]) at one revision.
+    pub(crate) async fn read(&self, ranges: Vec<Range>) -> Result<Snapshot, CoordinatorError> {
+        debug_assert!(ranges.len() <= TXN_OPS_MAX);
+        let success = ranges.into_iter().map(Op::Range).collect();
+        let answer = self.bounded(self.coordinator.txn(Txn { success, ..Txn::default() })).await?;
+        Ok(Snapshot { revision: answer.revision, responses: answer.responses.into_iter() })
+    }
+
+    /// Reads one range.
+    pub(crate) async fn range(&self, range: Range) -> Result<RangeResponse, CoordinatorError> {
+        self.bounded(self.coordinator.range(range)).await
+    }
+
+    /// Applies `success` if all compares hold; `None` if they do not.
+    ///
+    /// # Errors
+    /// `Unknown` means that it may have been applied, or may yet be.
+    pub(crate) async fn commit(
+        &self,
+        compares: Vec<Compare>,
+        success: Vec<Op>,
+    ) -> Result<Option<TxnResponse>, CoordinatorError> {
+        debug_assert!(success.len() <= TXN_OPS_MAX && compares.len() <= TXN_OPS_MAX);
+        let answer =
+            self.bounded(self.coordinator.txn(Txn { compares, success, failure: Vec::new() })).await?;
+        Ok(answer.succeeded.then_some(answer))
+    }
+
+    pub(crate) async fn lease_grant(&self, ttl_s: i64) -> Result<i64, CoordinatorError> {
+        self.bounded(self.coordinator.lease_grant(ttl_s)).await
+    }
+
+    pub(crate) async fn lease_keep_alive(&self, id: i64) -> Result<i64, CoordinatorError> {
+        self.bounded(self.coordinator.lease_keep_alive(id)).await
+    }
+
+    pub(crate) async fn watch(
+        &self,
+        prefix: Bytes,
+        from_revision: i64,
+    ) -> Result<Box<dyn Watch>, CoordinatorError> {
+        self.bounded(self.coordinator.watch(prefix, from_revision)).await
+    }
+
+    /// Takes the next number of the counter at `key`, which starts at 1. A number whose answer is lost is skipped.
+    pub(crate) async fn take_number(&self, key: Bytes) -> Result<i64, Fault> {
+        loop {
+            let mut now = self.read(vec![Range::key(key.clone())]).await?;
+            let stored = now.one::<i64>()?;
+            let number = stored.value().copied().unwrap_or(1);
+            let advance = vec![Op::put(key.clone(), codec::encode(&(number + 1)))];
+            let guard = vec![Compare::unchanged(key.clone(), stored.revision())];
+            if self.commit(guard, advance).await?.is_some() {
+                return Ok(number);
+            }
+        }
+    }
+
+    async fn bounded<T>(
+        &self,
+        call: impl Future<Output = Result<T, CoordinatorError>>,
+    ) -> Result<T, CoordinatorError> {
+        timeout(self.limit, call).await.unwrap_or(Err(CoordinatorError::Unknown))
+    }
+}
+
+/// Answers to one read, in the order asked.
+pub(crate) struct Snapshot {
+    pub(crate) revision: i64,
+    responses: std::vec::IntoIter<OpResponse>,
+}
+
+impl Snapshot {
+    /// The next range's answer.
+    pub(crate) fn next(&mut self) -> RangeResponse {
+        match self.responses.next() {
+            Some(OpResponse::Range(answer)) => answer,
+            _ => RangeResponse::default(),
+        }
+    }
+
+    /// The next answer, of a single key.
+    pub(crate) fn one<T: DeserializeOwned>(&mut self) -> Result<Stored<T>, Unreadable> {
+        self.next().kvs.pop().map(Stored::read).transpose().map(|kv| kv.unwrap_or(Stored(None)))
+    }
+}
+
+/// A single key as read: its value if it exists, and what a guard needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored<T>(Option<(T, KeyValue)>);
+
+impl<T: DeserializeOwned> Stored<T> {
+    fn read(kv: KeyValue) -> Result<Self, Unreadable> {
+        Ok(Stored(Some((codec::decode(&kv.value)?, kv))))
+    }
+}
+
+impl<T> Stored<T> {
+    /// What a key that does not exist reads as.
+    pub(crate) fn absent() -> Self {
+        Stored(None)
+    }
+
+    pub(crate) fn value(&self) -> Option<&T> {
+        self.0.as_ref().map(|(value, _)| value)
+    }
+
+    pub(crate) fn into_value(self) -> Option<T> {
+        self.0.map(|(value, _)| value)
+    }
+
+    /// The mod revision; 0 if the key is absent, which is also what a guard compares with then.
+    pub(crate) fn revision(&self) -> i64 {
+        self.0.as_ref().map_or(0, |(_, kv)| kv.mod_revision)
+    }
+
+    /// The create revision; 0 if the key is absent.
+    pub(crate) fn create_revision(&self) -> i64 {
+        self.0.as_ref().map_or(0, |(_, kv)| kv.create_revision)
+    }
+
+    /// The value's bytes; empty if the key is absent.
+    pub(crate) fn bytes(&self) -> Bytes {
+        self.0.as_ref().map_or_else(Bytes::new, |(_, kv)| kv.value.clone())
+    }
+}
+
+/// How long something is tried, and how long is waited between two tries.
+pub(crate) struct Patience {
+    deadline: Instant,
+    wait: Duration,
+    wait_max: Duration,
+}
+
+impl Patience {
+    pub(crate) fn new(limit_ms: u64, backoff_ms: u64) -> Self {
+        let wait = Duration::from_millis(backoff_ms);
+        Patience { deadline: Instant::now() + Duration::from_millis(limit_ms), wait, wait_max: wait * 16 }
+    }
+
+    /// Whether the time allowed has run out.
+    pub(crate) fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    /// Waits before the next try; false when there is no time for one.
+    pub(crate) async fn pause(&mut self) -> bool {
+        if Instant::now() + self.wait >= self.deadline {
+            return false;
+        }
+        sleep(self.wait).await;
+        self.wait = (self.wait * 2).min(self.wait_max);
+        true
+    }
+}

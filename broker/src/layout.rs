@@ -1,0 +1,133 @@
+//! The key layout.
+//!
+//! Every value is `codec`-encoded. Numbers in keys are decimal and zero-padded, so that keys sort as numbers do.
+//! Transactional ids are arbitrary text: `%` and `/` in them are written `%25` and `%2F`.
+//!
+//! | key | value | written by |
+//! |---|---|---|
+//! | `agents/<node>` | [`AgentEntry`](crate::records::AgentEntry), under the agent's lease | registration |
+//! | `counters/incarnation` | `i64`: last agent incarnation given out | the first chunk an agent writes |
+//! | `counters/producer_id` | `i64`: next producer id | InitProducerId |
+//! | `topics/<topic>` | [`TopicEntry`](crate::records::TopicEntry) | CreateTopics |
+//! | `heads/<topic>/<partition>` | [`Head`](crate::records::Head): **the partition's one head key** | appends, markers |
+//! | `index/<topic>/<partition>/<last offset>` | [`IndexEntry`](crate::records::IndexEntry), one per batch | appends, markers |
+//! | `aborted/<topic>/<partition>/<marker offset>` | [`AbortedRange`](crate::records::AbortedRange) | abort markers |
+//! | `producers/<topic>/<partition>/<producer id>` | [`ProducerEntry`](crate::producer::ProducerEntry) | appends, markers |
+//! | `txns/<transactional id>` | [`TxnState`](crate::transaction::TxnState) | InitProducerId, begin, Prepare, Complete |
+//! | `txn_parts/<transactional id>/<topic>/<partition>` | [`TxnPart`](crate::records::TxnPart) | joins; deleted by markers |
+//!
+//! Guards. Whatever changes a partition (index, producers, aborted ranges) also writes its head, and compares the
+//! head's mod revision, so one compare fences all four. A head that was never written is an empty log. Whatever
+//! joins a transaction or appends to it compares the mod revision of `txns/<id>`, which changes at begin, Prepare,
+//! Complete and InitProducerId and at nothing else; so the partitions of a prepared transaction cannot grow.
+//! A marker deletes the partition's `txn_parts` key in the coordinator transaction that writes it, so it is written
+//! once, by whichever agent.
+//!
+//! The index is keyed by *last* offset: the first key at or after an offset is the batch that contains it.
+//!
+//! Chunks in the object store are `chunks/<incarnation>/<number>` (hexadecimal): unique because an incarnation is given
+//! to one agent process only.
+
+use bytes::Bytes;
+
+pub(crate) const AGENTS: &str = "agents/";
+pub(crate) const TOPICS: &str = "topics/";
+pub(crate) const HEADS: &str = "heads/";
+pub(crate) const TXNS: &str = "txns/";
+
+pub(crate) fn agent(node_id: i32) -> Bytes {
+    format!("{AGENTS}{node_id:010}").into()
+}
+
+pub(crate) fn incarnation_counter() -> Bytes {
+    Bytes::from_static(b"counters/incarnation")
+}
+
+pub(crate) fn producer_id_counter() -> Bytes {
+    Bytes::from_static(b"counters/producer_id")
+}
+
+pub(crate) fn topic(topic: &str) -> Bytes {
+    format!("{TOPICS}{topic}").into()
+}
+
+pub(crate) fn head(topic: &str, partition: i32) -> Bytes {
+    format!("{HEADS}{topic}/{partition:010}").into()
+}
+
+pub(crate) fn index(topic: &str, partition: i32, last_offset: i64) -> Bytes {
+    format!("index/{topic}/{partition:010}/{last_offset:020}").into()
+}
+
+pub(crate) fn aborted(topic: &str, partition: i32, marker_offset: i64) -> Bytes {
+    format!("aborted/{topic}/{partition:010}/{marker_offset:020}").into()
+}
+
+pub(crate) fn producer(topic: &str, partition: i32, producer_id: i64) -> Bytes {
+    format!("producers/{topic}/{partition:010}/{producer_id:020}").into()
+}
+
+pub(crate) fn txn(transactional_id: &str) -> Bytes {
+    format!("{TXNS}{}", escape(transactional_id)).into()
+}
+
+pub(crate) fn txn_parts(transactional_id: &str) -> Bytes {
+    format!("txn_parts/{}/", escape(transactional_id)).into()
+}
+
+pub(crate) fn txn_part(transactional_id: &str, topic: &str, partition: i32) -> Bytes {
+    format!("txn_parts/{}/{topic}/{partition:010}", escape(transactional_id)).into()
+}
+
+/// The transactional id in a `txns/` key.
+pub(crate) fn txn_of(key: &[u8]) -> Option<String> {
+    let escaped = std::str::from_utf8(key).ok()?.strip_prefix(TXNS)?;
+    Some(escaped.replace("%2F", "/").replace("%25", "%"))
+}
+
+/// Topic and partition at the end of a `txn_parts/` key.
+pub(crate) fn partition_of(key: &[u8]) -> Option<(&str, i32)> {
+    let (rest, partition) = std::str::from_utf8(key).ok()?.rsplit_once('/')?;
+    let (_, topic) = rest.rsplit_once('/')?;
+    Some((topic, partition.parse().ok()?))
+}
+
+/// The end of the range of all keys that begin with `prefix`, which must not end in 0xff.
+pub(crate) fn end_of(prefix: &[u8]) -> Bytes {
+    let mut end = prefix.to_vec();
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    end.into()
+}
+
+/// A partition's name in events: `topic-partition`.
+pub(crate) fn partition_name(topic: &str, partition: i32) -> String {
+    format!("{topic}-{partition}")
+}
+
+fn escape(transactional_id: &str) -> String {
+    transactional_id.replace('%', "%25").replace('/', "%2F")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_sort_as_numbers() {
+        assert!(index("t", 0, 9) < index("t", 0, 10));
+        assert!(index("t", 0, i64::MAX) < index("t", 1, 0));
+        assert_eq!(index("t", 0, 42), Bytes::from_static(b"index/t/0000000000/00000000000000000042"));
+    }
+
+    #[test]
+    fn transactional_ids_cannot_reach_into_each_other() {
+        for id in ["a", "a/b", "a%2Fb", "%", "", "ü/%25"] {
+            assert_eq!(txn_of(&txn(id)).as_deref(), Some(id));
+        }
+        let (prefix, other) = (txn_parts("a"), txn_part("a/b", "t", 0));
+        assert!(!(prefix.as_ref() <= other.as_ref() && other.as_ref() < end_of(&prefix).as_ref()));
+        assert_eq!(partition_of(&txn_part("a/b", "orders.x", 3)), Some(("orders.x", 3)));
+    }
+}

@@ -1,0 +1,135 @@
+//! The agent's registration: a key under a lease.
+//!
+//! The lease is renewed three times per time to live. That it was lost is found out in three ways, each sufficient: a
+//! keep-alive answered with a time to live of 0, the key missing or held by another lease when it is read back (once
+//! per renewal), and a watch on the key. Then the agent registers again. While the coordinator is away the agent
+//! keeps serving and keeps trying.
+
+use crate::agent::Context;
+use crate::codec;
+use crate::coordinator::{EventKind, Op, Range, Watch, WatchError};
+use crate::gate::Fault;
+use crate::layout;
+use crate::records::AgentEntry;
+use bytes::Bytes;
+use rt::time::{Instant, sleep, sleep_until};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Pause before a failed registration is tried again.
+const RETRY: Duration = Duration::from_millis(500);
+
+struct Registration {
+    key: Bytes,
+    lease: i64,
+    revision: i64,
+}
+
+/// Keeps the agent registered.
+pub(crate) async fn run(context: Arc<Context>) {
+    let node_id = context.config.node_id;
+    loop {
+        match register(&context).await {
+            Ok(registration) => {
+                let lease = registration.lease;
+                rt::event!(
+                    "lease.registered",
+                    node_id = node_id,
+                    lease = lease,
+                    revision = registration.revision
+                );
+                hold(&context, registration).await;
+                rt::event!("lease.lost", node_id = node_id, lease = lease);
+                rt::mark!(reachable, "an agent found out that it had lost its lease");
+            }
+            Err(_) => sleep(RETRY).await,
+        }
+    }
+}
+
+async fn register(context: &Context) -> Result<Registration, Fault> {
+    let config = &context.config;
+    let lease = context.gate.lease_grant(config.lease_ttl_s).await?;
+    let entry = AgentEntry {
+        node_id: config.node_id,
+        host: config.advertised_host.clone(),
+        port: config.advertised_port,
+    };
+    let key = layout::agent(config.node_id);
+    rt::preempt("membership.before-register").await;
+    let put = Op::Put { key: key.clone(), value: codec::encode(&entry), lease };
+    let revision = context.gate.commit(Vec::new(), vec![put]).await?.map_or(0, |answer| answer.revision);
+    Ok(Registration { key, lease, revision })
+}
+
+/// Returns when the registration is lost.
+async fn hold(context: &Context, registration: Registration) {
+    let period = Duration::from_millis(1_000 * context.config.lease_ttl_s.max(1) as u64 / 3);
+    let mut renewal = Instant::now() + period;
+    let mut next_revision = registration.revision + 1;
+    let mut watch: Option<Box<dyn Watch>> = None;
+    loop {
+        if watch.is_none() {
+            // The poll below finds out what an unopened watch does not tell.
+            watch = context.gate.watch(registration.key.clone(), next_revision).await.ok();
+        }
+        let events = async {
+            match watch.as_mut() {
+                Some(watch) => watch.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = sleep_until(renewal) => {
+                if is_lost(context, &registration).await {
+                    return;
+                }
+                renewal = Instant::now() + period;
+            }
+            events = events => match events {
+                Ok(events) => {
+                    if events.iter().any(|event| event.kind == EventKind::Delete) {
+                        return;
+                    }
+                    let newest = events.iter().map(|event| event.kv.mod_revision).max();
+                    next_revision = newest.map_or(next_revision, |newest| newest + 1);
+                }
+                Err(broken) => {
+                    if let WatchError::Compacted { compact_revision } = broken {
+                        next_revision = compact_revision + 1;
+                    }
+                    watch = None;
+                    sleep(RETRY).await;
+                }
+            },
+        }
+    }
+}
+
+/// Renews the lease and reads the key back. Trouble is not loss: the next renewal will tell.
+async fn is_lost(context: &Context, registration: &Registration) -> bool {
+    if let Ok(0) = context.gate.lease_keep_alive(registration.lease).await {
+        return true;
+    }
+    match context.gate.range(Range::key(registration.key.clone())).await {
+        Ok(answer) => answer.kvs.first().is_none_or(|kv| kv.lease != registration.lease),
+        Err(_) => false,
+    }
+}
+
+/// The agents that hold a lease now, by node id; this one among them, though its registration may be on its way.
+pub(crate) async fn live_agents(context: &Context) -> Result<Vec<AgentEntry>, Fault> {
+    let prefix = layout::AGENTS.as_bytes();
+    let all = context.gate.range(Range::span(layout::AGENTS.into(), layout::end_of(prefix), 0)).await?;
+    let mut agents = Vec::with_capacity(all.kvs.len() + 1);
+    for kv in &all.kvs {
+        agents.push(codec::decode::<AgentEntry>(&kv.value)?);
+    }
+    let me = context.myself();
+    match agents.binary_search_by_key(&me.node_id, |agent| agent.node_id) {
+        Ok(at) => agents[at] = me,
+        Err(at) => agents.insert(at, me),
+    }
+    Ok(agents)
+}

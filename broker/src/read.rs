@@ -1,0 +1,183 @@
+//! Reading a partition: head, index and aborted ranges in one snapshot, bytes from the store.
+
+use crate::agent::Context;
+use crate::batch;
+use crate::chunks::StoreAway;
+use crate::codec;
+use crate::coordinator::{KeyValue, Range, RangeResponse};
+use crate::gate::{Fault, Stored};
+use crate::layout;
+use crate::records::{AbortedRange, Body, Head, IndexEntry, TopicEntry};
+use crate::topics;
+use bytes::BytesMut;
+use kafka_protocol::ResponseError;
+
+/// Index entries read per partition and Fetch; a reader that could take more asks again.
+const PAGE: i64 = 64;
+/// Partitions read in one snapshot: four ranges each, within etcd's 128.
+const GROUP: usize = 32;
+/// Leader epoch of every batch: see Metadata.
+const LEADER_EPOCH: i32 = 0;
+
+/// What is to be read of one partition.
+pub(crate) struct Wanted {
+    pub(crate) topic: String,
+    pub(crate) partition: i32,
+    pub(crate) offset: i64,
+}
+
+/// A batch and the offset of its last record.
+pub(crate) struct Entry {
+    pub(crate) last_offset: i64,
+    pub(crate) index: IndexEntry,
+}
+
+/// A partition as of one revision, from the wanted offset on.
+pub(crate) struct View {
+    pub(crate) head: Head,
+    pub(crate) create_revision: i64,
+    /// Batches that the reader may see, in order; the first one contains the wanted offset.
+    pub(crate) entries: Vec<Entry>,
+    /// Whether there are more of them.
+    pub(crate) more: bool,
+    aborted: RangeResponse,
+    revision: i64,
+}
+
+/// Views of the wanted partitions, and the oldest revision among them. `committed` hides what lies above the last stable
+/// offset and brings the aborted ranges.
+pub(crate) async fn views(
+    context: &Context,
+    wanted: &[&Wanted],
+    committed: bool,
+) -> Result<(Vec<Result<View, ResponseError>>, i64), Fault> {
+    let mut views = Vec::with_capacity(wanted.len());
+    let mut oldest = i64::MAX;
+    for group in wanted.chunks(GROUP) {
+        let ranges = group.iter().flat_map(|wanted| ranges(wanted, committed)).collect();
+        let mut now = context.gate.read(ranges).await?;
+        let revision = now.revision;
+        oldest = oldest.min(revision);
+        for wanted in group {
+            let (topic, head) = (now.one()?, now.one()?);
+            let index = now.next();
+            let aborted = if committed { now.next() } else { RangeResponse::default() };
+            views.push(view(wanted, committed, &topic, &head, index, aborted, revision)?);
+        }
+    }
+    Ok((views, oldest))
+}
+
+fn ranges(wanted: &Wanted, committed: bool) -> Vec<Range> {
+    let Wanted { topic, partition, offset } = wanted;
+    let from = (*offset).max(0);
+    let mut ranges = vec![
+        Range::key(layout::topic(topic)),
+        Range::key(layout::head(topic, *partition)),
+        Range::span(layout::index(topic, *partition, from), index_end(topic, *partition), PAGE),
+    ];
+    if committed {
+        ranges.push(Range::span(
+            layout::aborted(topic, *partition, from),
+            aborted_end(topic, *partition),
+            PAGE,
+        ));
+    }
+    ranges
+}
+
+/// The end of a partition's index: no record has the largest offset.
+fn index_end(topic: &str, partition: i32) -> bytes::Bytes {
+    layout::index(topic, partition, i64::MAX)
+}
+
+fn aborted_end(topic: &str, partition: i32) -> bytes::Bytes {
+    layout::aborted(topic, partition, i64::MAX)
+}
+
+fn view(
+    wanted: &Wanted,
+    committed: bool,
+    topic: &Stored<TopicEntry>,
+    head: &Stored<Head>,
+    index: RangeResponse,
+    aborted: RangeResponse,
+    revision: i64,
+) -> Result<Result<View, ResponseError>, Fault> {
+    if !topics::holds(topic, wanted.partition) {
+        return Ok(Err(ResponseError::UnknownTopicOrPartition));
+    }
+    let head = head.value().cloned().unwrap_or_default();
+    rt::mark!(always, "lso <= high watermark", head.last_stable_offset() <= head.high_watermark());
+    if !(head.log_start_offset..=head.next_offset).contains(&wanted.offset) {
+        return Ok(Err(ResponseError::OffsetOutOfRange));
+    }
+    let bound = if committed { head.last_stable_offset() } else { head.high_watermark() };
+    let mut entries = Vec::with_capacity(index.kvs.len());
+    let mut more = index.more;
+    for kv in &index.kvs {
+        let index: IndexEntry = codec::decode(&kv.value)?;
+        if index.base_offset >= bound {
+            more = false;
+            break;
+        }
+        entries.push(Entry { last_offset: offset_of(kv), index });
+    }
+    let create_revision = topic.create_revision();
+    Ok(Ok(View { head, create_revision, entries, more, aborted, revision }))
+}
+
+/// The offset that ends an index or aborted key.
+pub(crate) fn offset_of(kv: &KeyValue) -> i64 {
+    let digits = kv.key.len().saturating_sub(20);
+    std::str::from_utf8(&kv.key[digits..]).ok().and_then(|digits| digits.parse().ok()).unwrap_or(i64::MAX)
+}
+
+impl View {
+    /// Aborted transactions that overlap the data from the wanted offset to `last_offset` (both included): producer id and
+    /// first offset. Complete, by the snapshot's revision: readers keep no state of their own across answers.
+    pub(crate) async fn aborted(
+        &mut self,
+        context: &Context,
+        wanted: &Wanted,
+        last_offset: i64,
+    ) -> Result<Vec<(i64, i64)>, Fault> {
+        let mut overlapping = Vec::new();
+        loop {
+            for kv in &self.aborted.kvs {
+                let range: AbortedRange = codec::decode(&kv.value)?;
+                if range.first_offset <= last_offset {
+                    overlapping.push((range.producer_id, range.first_offset));
+                }
+                if range.last_stable_offset > last_offset {
+                    return Ok(overlapping);
+                }
+            }
+            let Some(last) = self.aborted.kvs.last().filter(|_| self.aborted.more) else {
+                return Ok(overlapping);
+            };
+            let from = [&last.key[..], &[0]].concat().into();
+            let end = aborted_end(&wanted.topic, wanted.partition);
+            let page = Range { revision: self.revision, ..Range::span(from, end, PAGE) };
+            self.aborted = context.gate.range(page).await?;
+        }
+    }
+}
+
+/// Appends a batch's bytes, with offset and leader epoch as readers see them.
+pub(crate) async fn load(context: &Context, entry: &Entry, out: &mut BytesMut) -> Result<(), StoreAway> {
+    let IndexEntry { base_offset, max_timestamp_ms, body } = &entry.index;
+    match *body {
+        Body::Chunk { chunk, position, length } => {
+            let bytes = context.chunks.get(chunk).await?;
+            let start = out.len();
+            let range = position as usize..position as usize + length as usize;
+            out.extend_from_slice(bytes.get(range).ok_or(StoreAway)?);
+            batch::patch(&mut out[start..], *base_offset, LEADER_EPOCH);
+        }
+        Body::Marker { producer_id, epoch, committed } => {
+            batch::marker(out, *base_offset, producer_id, epoch, committed, *max_timestamp_ms);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! What is stored about agents, topics and logs. Layout and guards: `layout`.
+
+use crate::batch;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A live agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AgentEntry {
+    pub(crate) node_id: i32,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+/// A topic. Its id is derived: see `topics`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TopicEntry {
+    pub(crate) partitions: i32,
+    /// Told back to admin tools; the object store replicates.
+    pub(crate) replication_factor: i16,
+    /// Topic settings as given, kept for DescribeConfigs.
+    pub(crate) configs: BTreeMap<String, Option<String>>,
+}
+
+/// The head of a partition's log: every number a reader needs from one snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Head {
+    /// First offset still there.
+    pub(crate) log_start_offset: i64,
+    /// Offset of the next record. What is in the log is durable, so it is also the high watermark.
+    pub(crate) next_offset: i64,
+    /// Open transactions: producer id to the first offset written in it.
+    pub(crate) open: BTreeMap<i64, i64>,
+}
+
+impl Head {
+    pub(crate) fn high_watermark(&self) -> i64 {
+        self.next_offset
+    }
+
+    /// The last stable offset: the first offset of the oldest open transaction, else the high watermark.
+    pub(crate) fn last_stable_offset(&self) -> i64 {
+        self.open.values().copied().min().unwrap_or(self.next_offset)
+    }
+}
+
+/// A batch of the log. Its last offset is in its key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct IndexEntry {
+    pub(crate) base_offset: i64,
+    /// Largest timestamp in the batch, in ms.
+    pub(crate) max_timestamp_ms: i64,
+    pub(crate) body: Body,
+}
+
+/// Where a batch's bytes are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Body {
+    /// In a chunk of the object store.
+    Chunk { chunk: ChunkId, position: u32, length: u32 },
+    /// A control batch, small enough to be built from the index: see `batch::marker`.
+    Marker { producer_id: i64, epoch: i16, committed: bool },
+}
+
+impl IndexEntry {
+    /// Size of the batch on the wire, in bytes.
+    pub(crate) fn size_bytes(&self) -> usize {
+        match self.body {
+            Body::Chunk { length, .. } => length as usize,
+            Body::Marker { .. } => batch::MARKER_BYTES,
+        }
+    }
+}
+
+/// A chunk's name: the agent incarnation that wrote it, and a number within that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct ChunkId {
+    pub(crate) incarnation: i64,
+    pub(crate) number: u64,
+}
+
+impl ChunkId {
+    pub(crate) fn path(self) -> object_store::path::Path {
+        object_store::path::Path::from(format!("chunks/{:016x}/{:016x}", self.incarnation, self.number))
+    }
+}
+
+/// An aborted transaction on one partition. Its marker's offset is in its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AbortedRange {
+    pub(crate) producer_id: i64,
+    pub(crate) first_offset: i64,
+    /// The last stable offset once this transaction was closed: every transaction that ends later begins at or after
+    /// it, so a reader whose data ends below it need not look further.
+    pub(crate) last_stable_offset: i64,
+}
+
+/// A partition of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TxnPart {
+    /// When it joined, by the agent's wall clock, in ms.
+    pub(crate) added_ms: i64,
+}
