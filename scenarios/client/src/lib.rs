@@ -1,1 +1,41 @@
 //! Models of real Kafka clients, as state machines with real configuration keys.
+//!
+//! They speak encoded Kafka frames over [`rt::net`], so the same code runs in the tank and on real TCP.
+//!
+//! * [`Producer`]: a transactional, idempotent or plain producer. The application side hands records to an
+//!   accumulator; a sender task drains it, as in Java's client. `producer/` has one file per noun of that client.
+//! * [`Consumer`]: assignment, positions, fetching, and the `read_committed` filter.
+//! * [`Admin`]: creates topics.
+//! * [`ProducerConfig`], [`ConsumerConfig`], [`AdminConfig`]: the real keys, with the profiles `default` and `jepsen`.
+//! * [`Variant`] and [`Flaws`]: which real client is modelled, and what that client gets wrong.
+//! * [`Error`]: what the application is told.
+//!
+//! Beneath them lies one connection layer (`network`, `node`, `connection`, `metadata`): a connection per node, `ApiVersions`
+//! first, answers in order, and a request timeout that closes the socket. Java 3.8's rules are followed unless a
+//! comment says otherwise; the sections cited are those of Kafka's own documents and of Java's source files.
+//!
+//! Not yet here: consumer groups, `sendOffsetsToTransaction`, the second transaction protocol (TV2), compression.
+
+mod admin;
+mod codec;
+mod codes;
+mod config;
+mod connection;
+mod consumer;
+mod error;
+mod flaws;
+mod metadata;
+mod network;
+mod node;
+mod producer;
+mod records;
+mod types;
+mod versions;
+
+pub use admin::Admin;
+pub use config::{AdminConfig, ConsumerConfig, IsolationLevel, OffsetReset, ProducerConfig};
+pub use consumer::Consumer;
+pub use error::Error;
+pub use flaws::{Flaws, Variant};
+pub use producer::{Delivery, Producer};
+pub use types::{ConsumerRecord, ProducerRecord, RecordMetadata, TopicPartition};

@@ -1,0 +1,94 @@
+//! What each error code means to each transactional request: the handlers of Java 3.8's `TransactionManager`.
+
+use crate::codes::{self, is_retriable};
+
+/// A transactional request, by kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rpc {
+    FindCoordinator,
+    InitProducerId,
+    AddPartitionsToTxn,
+    EndTxn,
+}
+
+/// What the producer does about an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Done,
+    /// Send the same request again.
+    Retry,
+    /// Find the coordinator first, then send the same request again.
+    Relocate,
+    /// The transaction must be aborted; with `bump`, and the epoch bumped after it.
+    Abortable {
+        bump: bool,
+    },
+    /// The producer is of no further use.
+    Fatal,
+}
+
+/// What `code` in the answer to `rpc` means.
+pub(crate) fn classify(rpc: Rpc, code: i16) -> Verdict {
+    use Verdict::{Abortable, Done, Fatal, Relocate, Retry};
+    match (rpc, code) {
+        (_, codes::NONE) => Done,
+        (_, codes::TRANSACTION_ABORTABLE) => Abortable { bump: false },
+        (Rpc::FindCoordinator, codes::GROUP_AUTHORIZATION_FAILED) => Abortable { bump: false },
+        (Rpc::FindCoordinator, code) if is_retriable(code) => Retry,
+        (Rpc::FindCoordinator, _) => Fatal,
+        (_, codes::COORDINATOR_NOT_AVAILABLE | codes::NOT_COORDINATOR) => Relocate,
+        (_, code) if is_retriable(code) => Retry,
+        (_, codes::INVALID_PRODUCER_EPOCH | codes::PRODUCER_FENCED) => Fatal,
+        (
+            Rpc::InitProducerId,
+            codes::TRANSACTIONAL_ID_AUTHORIZATION_FAILED | codes::CLUSTER_AUTHORIZATION_FAILED,
+        ) => Abortable { bump: false },
+        (_, codes::TRANSACTIONAL_ID_AUTHORIZATION_FAILED | codes::INVALID_TXN_STATE) => Fatal,
+        (
+            Rpc::AddPartitionsToTxn | Rpc::EndTxn,
+            codes::UNKNOWN_PRODUCER_ID | codes::INVALID_PRODUCER_ID_MAPPING,
+        ) => Abortable { bump: true },
+        // Topic authorization, OPERATION_NOT_ATTEMPTED, and codes it does not know.
+        (Rpc::AddPartitionsToTxn, _) => Abortable { bump: false },
+        (Rpc::InitProducerId | Rpc::EndTxn, _) => Fatal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_classifies_as_java_3_8_does() {
+        use Rpc::*;
+        let abortable = Verdict::Abortable { bump: false };
+        let bump = Verdict::Abortable { bump: true };
+        for (rpc, code, expected) in [
+            (FindCoordinator, 15, Verdict::Retry),
+            (FindCoordinator, 14, Verdict::Retry),
+            (FindCoordinator, 53, Verdict::Fatal),
+            (InitProducerId, 51, Verdict::Retry),
+            (InitProducerId, 16, Verdict::Relocate),
+            (InitProducerId, 53, abortable),
+            (InitProducerId, 90, Verdict::Fatal),
+            (AddPartitionsToTxn, 51, Verdict::Retry),
+            (AddPartitionsToTxn, 3, Verdict::Retry),
+            (AddPartitionsToTxn, 29, abortable),
+            (AddPartitionsToTxn, 55, abortable),
+            (AddPartitionsToTxn, 48, Verdict::Fatal),
+            (AddPartitionsToTxn, 49, bump),
+            (AddPartitionsToTxn, codes::UNKNOWN, abortable),
+            (EndTxn, 0, Verdict::Done),
+            (EndTxn, 51, Verdict::Retry),
+            (EndTxn, 7, Verdict::Retry),
+            (EndTxn, 15, Verdict::Relocate),
+            (EndTxn, 59, bump),
+            (EndTxn, 120, abortable),
+            (EndTxn, 47, Verdict::Fatal),
+            (EndTxn, 48, Verdict::Fatal),
+            (EndTxn, codes::UNKNOWN, Verdict::Fatal),
+        ] {
+            assert_eq!(classify(rpc, code), expected, "{rpc:?} {code}");
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! The sender loop: Java's `Sender` thread, with its rules of who goes first.
+//!
+//! One transactional request is in flight at most. While one is, or waits for its node, no batch is sent and none
+//! expires; before a retry the whole loop sleeps. `EndTxn` waits until every batch is finished.
+
+use super::Shared;
+use super::core::{Closing, Core};
+use super::requests;
+use super::transaction::{Call, Reply, State, TxnRequest};
+use crate::codes;
+use crate::config::ProducerConfig;
+use crate::error::Error;
+use crate::network::{Answer, Completion, Network};
+use crate::node::{Failure, NetworkConfig};
+use crate::types::TopicPartition;
+use kafka_protocol::messages::{ApiKey, ProduceRequest};
+use rt::time::{Instant, sleep, sleep_until};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a request was for.
+enum Tag {
+    Produce(Vec<(u64, TopicPartition)>),
+    Transactional(TxnRequest),
+}
+
+/// The one transactional request.
+enum Slot {
+    Idle,
+    /// Waiting for its node to be ready.
+    Waiting(Waiting),
+    InFlight,
+}
+
+struct Waiting {
+    request: TxnRequest,
+    node: i32,
+    since: Instant,
+    /// The backoff before a retry is over.
+    rested: bool,
+}
+
+/// What the loop does next.
+enum Next {
+    Wait,
+    Again,
+    Sleep(Duration),
+    Stop,
+}
+
+/// The task's state.
+pub(crate) struct Sender {
+    shared: Arc<Shared>,
+    network: Network<Tag>,
+    slot: Slot,
+    request_timeout: Duration,
+    retry_backoff: Duration,
+    metadata_version: u64,
+}
+
+impl Sender {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let config = shared.core().config.clone();
+        Sender {
+            network: Network::new(network_config(&config)),
+            slot: Slot::Idle,
+            request_timeout: Duration::from_millis(config.request_timeout_ms),
+            retry_backoff: Duration::from_millis(config.retry_backoff_ms),
+            metadata_version: 0,
+            shared,
+        }
+    }
+
+    /// Runs until the producer is closed.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let now = Instant::now();
+            match self.step(now) {
+                Next::Stop => return,
+                Next::Again => continue,
+                Next::Sleep(pause) => {
+                    sleep(pause).await;
+                    continue;
+                }
+                Next::Wait => {}
+            }
+            let due = self.next_due(now);
+            let event = tokio::select! {
+                biased;
+                event = self.network.signal() => Some(event),
+                () = self.shared.wake.notified() => None,
+                () = sleep_until(due.unwrap_or(now + IDLE)) => None,
+            };
+            let now = Instant::now();
+            if let Some(event) = event {
+                self.network.accept(event, now);
+            }
+        }
+    }
+
+    fn step(&mut self, now: Instant) -> Next {
+        let shared = self.shared.clone();
+        let mut core = shared.core();
+        self.network.tick(now);
+        for Completion { tag, answer } in self.network.take_completions() {
+            match tag {
+                Tag::Produce(batches) => self.produced(&mut core, batches, answer, now),
+                Tag::Transactional(request) => self.transacted(&mut core, request, answer, now),
+            }
+        }
+        self.sync_metadata(&mut core);
+        if self.closes(&mut core) {
+            return Next::Stop;
+        }
+        core.resolve_sequences();
+        if core.transactions.state == State::FatalError {
+            let error = core.transactions.last_error().cloned().unwrap_or(Error::Closed);
+            core.fail_all(&error);
+        }
+        core.bump_idempotent_epoch();
+        if core.is_idempotent() {
+            core.transactions.init_idempotent();
+            if let Some(next) = self.transact(&mut core, now) {
+                return next;
+            }
+        }
+        let sent = self.produce(&mut core, now);
+        core.expire_batches(now);
+        if sent { Next::Again } else { Next::Wait }
+    }
+
+    fn next_due(&self, now: Instant) -> Option<Instant> {
+        let own = match &self.slot {
+            Slot::Idle => {
+                let core = self.shared.core();
+                core.accumulator.next_due(core.is_flushing(), now)
+            }
+            Slot::Waiting(waiting) => Some(waiting.since + self.request_timeout),
+            Slot::InFlight => None,
+        };
+        own.into_iter().chain(self.network.next_tick(now)).min()
+    }
+
+    fn sync_metadata(&mut self, core: &mut Core) {
+        for topic in std::mem::take(&mut core.wanted) {
+            self.network.metadata.want(&topic);
+        }
+        let version = self.network.metadata.version;
+        if version != self.metadata_version {
+            self.metadata_version = version;
+            core.leaders = self.network.metadata.leaders();
+            self.shared.metadata.send_replace(version);
+        }
+    }
+
+    /// Whether the producer is closed now.
+    fn closes(&mut self, core: &mut Core) -> bool {
+        let busy =
+            matches!(core.transactions.state, State::Committing | State::Aborting | State::Initializing);
+        match core.closing {
+            None => return false,
+            Some(Closing::Soon) if core.accumulator.has_incomplete() => return false,
+            Some(Closing::Soon)
+                if matches!(core.transactions.state, State::InTransaction | State::AbortableError)
+                    && core.transactions.end(false).is_ok() =>
+            {
+                return false;
+            }
+            Some(Closing::Soon) if busy => return false,
+            Some(_) => {}
+        }
+        core.transactions.close();
+        core.fail_all(&Error::Closed);
+        true
+    }
+
+    // ---- transactional requests ----
+
+    /// Sends the next transactional request, or waits for it. `None` when there is none, so that batches may go.
+    fn transact(&mut self, core: &mut Core, now: Instant) -> Option<Next> {
+        let waiting = match std::mem::replace(&mut self.slot, Slot::Idle) {
+            Slot::InFlight => {
+                self.slot = Slot::InFlight;
+                return Some(Next::Wait);
+            }
+            Slot::Waiting(waiting) => waiting,
+            Slot::Idle => {
+                if matches!(core.transactions.state, State::Aborting | State::AbortableError) {
+                    core.drop_undrained();
+                }
+                let request = core.transactions.next_request(core.accumulator.has_incomplete())?;
+                match self.target(core, &request, now) {
+                    Some(node) => Waiting { request, node, since: now, rested: false },
+                    None => return Some(self.no_target(core, request)),
+                }
+            }
+        };
+        Some(self.send_waiting(core, waiting, now))
+    }
+
+    fn target(&mut self, core: &Core, request: &TxnRequest, now: Instant) -> Option<i32> {
+        if needs_coordinator(core, request) {
+            core.transactions.coordinator
+        } else {
+            let node = self.network.least_loaded(now);
+            self.network.looked_up();
+            node
+        }
+    }
+
+    fn no_target(&mut self, core: &mut Core, request: TxnRequest) -> Next {
+        let coordinator = needs_coordinator(core, &request);
+        core.transactions.put_back(request);
+        if coordinator {
+            core.transactions.lookup_coordinator();
+            Next::Again
+        } else {
+            self.network.metadata.request_update();
+            Next::Sleep(self.retry_backoff)
+        }
+    }
+
+    fn send_waiting(&mut self, core: &mut Core, mut waiting: Waiting, now: Instant) -> Next {
+        let node = waiting.node;
+        if !self.network.ready(node, now) {
+            if self.network.backing_off(node, now) || waiting.since + self.request_timeout <= now {
+                return self.no_target(core, waiting.request);
+            }
+            self.slot = Slot::Waiting(waiting);
+            return Next::Wait;
+        }
+        let backoff = Duration::from_millis(waiting.request.backoff_ms);
+        if !waiting.rested && !backoff.is_zero() {
+            waiting.rested = true;
+            self.slot = Slot::Waiting(waiting);
+            return Next::Sleep(backoff);
+        }
+        core.transactions.sent(&mut waiting.request);
+        self.slot = Slot::InFlight;
+        self.send_transactional(core, node, waiting.request, now);
+        Next::Wait
+    }
+
+    fn send_transactional(&mut self, core: &mut Core, node: i32, request: TxnRequest, now: Instant) {
+        let label = requests::label(core, &request);
+        let label = || label;
+        let serves = |api| self.network.serves(node, api).unwrap_or(0);
+        core.transactions.can_bump_epoch = serves(ApiKey::InitProducerId) >= 3;
+        let batched = serves(ApiKey::FindCoordinator) >= 4;
+        let call = request.call.clone();
+        let tag = Tag::Transactional(request);
+        let (net, cap) = (&mut self.network, i16::MAX);
+        match call {
+            Call::FindCoordinator => {
+                net.send(node, &requests::find_coordinator(core, batched), cap, tag, label, now);
+            }
+            Call::InitProducerId { producer_id, epoch } => {
+                net.send(node, &requests::init_producer_id(core, producer_id, epoch), cap, tag, label, now);
+            }
+            Call::AddPartitionsToTxn { producer_id, epoch, partitions } => {
+                let request = requests::add_partitions(core, producer_id, epoch, &partitions);
+                net.send(node, &request, cap, tag, label, now);
+            }
+            Call::EndTxn { producer_id, epoch, committed } => {
+                net.send(node, &requests::end_txn(core, producer_id, epoch, committed), cap, tag, label, now);
+            }
+        }
+    }
+
+    fn transacted(
+        &mut self,
+        core: &mut Core,
+        request: TxnRequest,
+        answer: Result<Answer, Failure>,
+        now: Instant,
+    ) {
+        self.slot = Slot::Idle;
+        let (reply, address) = requests::reply(&request.call, answer);
+        if let (Reply::Coordinator { code: codes::NONE, node }, Some(address)) = (&reply, address) {
+            self.network.learn(*node, address, now);
+        }
+        let before = (core.transactions.producer_id, core.transactions.epoch);
+        core.transactions.ended(request, reply);
+        if before != (core.transactions.producer_id, core.transactions.epoch) {
+            core.renumber();
+        }
+    }
+
+    // ---- batches ----
+
+    /// Sends one request to every node that leads a partition with something to send; whether any was sent.
+    fn produce(&mut self, core: &mut Core, now: Instant) -> bool {
+        let mut by_node: BTreeMap<i32, Vec<TopicPartition>> = BTreeMap::new();
+        for partition in core.accumulator.partitions() {
+            if core.may_drain(&partition, now) {
+                match core.leaders.get(&partition) {
+                    Some(node) => by_node.entry(*node).or_default().push(partition),
+                    None => self.network.metadata.request_update(),
+                }
+            }
+        }
+        let mut sent = false;
+        for (node, partitions) in by_node {
+            if self.network.ready(node, now) {
+                sent = true;
+                self.send_batches(core, node, &partitions, now);
+            }
+        }
+        sent
+    }
+
+    fn send_batches(&mut self, core: &mut Core, node: i32, partitions: &[TopicPartition], now: Instant) {
+        let mut ids = Vec::new();
+        let mut batches = Vec::new();
+        for partition in partitions {
+            if let Some((id, bytes)) = core.drain(partition) {
+                ids.push((id, partition.clone()));
+                batches.push((partition.clone(), bytes));
+            }
+        }
+        let request = requests::produce(core, &batches);
+        let label = || requests::produce_label(core, &batches);
+        if core.config.acks != 0 {
+            return self.network.send(node, &request, i16::MAX, Tag::Produce(ids), label, now);
+        }
+        match self.network.send_unanswered(node, &request, label, now) {
+            Ok(()) => ids.into_iter().for_each(|(id, _)| core.batch_acknowledged(id, -1)),
+            Err(failure) => self.produced(core, ids, Err(failure), now),
+        }
+    }
+
+    fn produced(
+        &mut self,
+        core: &mut Core,
+        batches: Vec<(u64, TopicPartition)>,
+        answer: Result<Answer, Failure>,
+        now: Instant,
+    ) {
+        let results = answer.and_then(Answer::decode::<ProduceRequest>).map(|response| {
+            let topics = response.responses.into_iter();
+            topics
+                .flat_map(|topic| {
+                    let name = topic.name.to_string();
+                    topic.partition_responses.into_iter().map(move |result| {
+                        (
+                            TopicPartition::new(name.clone(), result.index),
+                            (result.error_code, result.base_offset),
+                        )
+                    })
+                })
+                .collect::<BTreeMap<_, _>>()
+        });
+        for (id, partition) in batches {
+            let (code, base_offset) = match &results {
+                // A partition left out of the answer is as good as unanswered.
+                Ok(results) => results.get(&partition).copied().unwrap_or((codes::NETWORK_EXCEPTION, -1)),
+                Err(Failure::TimedOut) => (codes::REQUEST_TIMED_OUT, -1),
+                Err(Failure::UnsupportedVersion) => (codes::UNSUPPORTED_VERSION, -1),
+                Err(Failure::Disconnected | Failure::Malformed) => (codes::NETWORK_EXCEPTION, -1),
+            };
+            if code == codes::NONE {
+                core.batch_acknowledged(id, base_offset);
+            } else {
+                core.batch_refused(id, code, base_offset, now);
+            }
+            if codes::blames_metadata(code) {
+                self.network.metadata.request_update();
+            }
+        }
+    }
+}
+
+/// How long the loop waits when nothing is due: metadata is always due some day, so this is never the reason to wake.
+const IDLE: Duration = Duration::from_secs(3_600);
+
+fn needs_coordinator(core: &Core, request: &TxnRequest) -> bool {
+    core.transactions.is_transactional() && request.call != Call::FindCoordinator
+}
+
+fn network_config(config: &ProducerConfig) -> NetworkConfig {
+    NetworkConfig {
+        client_id: config.transactional_id.clone().unwrap_or_else(|| config.client_id.clone()),
+        bootstrap_servers: config.bootstrap_servers.clone(),
+        request_timeout: Duration::from_millis(config.request_timeout_ms),
+        reconnect_backoff: Duration::from_millis(config.reconnect_backoff_ms),
+        reconnect_backoff_max: Duration::from_millis(config.reconnect_backoff_max_ms),
+        setup_timeout: Duration::from_millis(config.socket_connection_setup_timeout_ms),
+        setup_timeout_max: Duration::from_millis(config.socket_connection_setup_timeout_max_ms),
+        metadata_max_age: Duration::from_millis(config.metadata_max_age_ms),
+        retry_backoff: Duration::from_millis(config.retry_backoff_ms),
+        max_in_flight: config.max_in_flight_requests_per_connection,
+    }
+}

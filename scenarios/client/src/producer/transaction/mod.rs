@@ -1,0 +1,305 @@
+//! The transaction manager: which calls are legal, and which request comes next. Java 3.8's `TransactionManager`.
+//!
+//! It decides and never waits. The application side asks for transitions; the sender takes requests out, one at a
+//! time, and brings their answers back. A request that got no answer is sent again, the same bytes, after the
+//! coordinator has been looked up: there is no limit to that, only the application's wait is bounded.
+//!
+//! Here: state, what the application asks for, and which request goes next. `request`: the requests and their queue.
+//! `reply`: what their answers change.
+
+mod reply;
+mod request;
+
+pub(crate) use request::{Call, Reply, TxnRequest};
+
+use self::request::outcome;
+use crate::codes;
+use crate::error::Error;
+use crate::flaws::Flaws;
+use crate::types::TopicPartition;
+use std::collections::{BTreeMap, BTreeSet};
+use tokio::sync::watch;
+
+/// How the application waits for an operation; `None` until it is over.
+pub(crate) type Wait = watch::Receiver<Option<Result<(), Error>>>;
+
+/// Java's `TransactionManager.State`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Uninitialized,
+    Initializing,
+    Ready,
+    InTransaction,
+    Committing,
+    Aborting,
+    AbortableError,
+    FatalError,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    Init,
+    Commit,
+    Abort,
+}
+
+/// State of one producer's id, epoch and transaction.
+pub(crate) struct TransactionManager {
+    id: Option<String>,
+    flaws: Flaws,
+    retry_backoff_ms: u64,
+    pub(crate) state: State,
+    last_error: Option<Error>,
+    pub(crate) producer_id: i64,
+    pub(crate) epoch: i16,
+    pub(crate) coordinator: Option<i32>,
+    /// Whether the coordinator knows `InitProducerId` 3, which can bump an epoch.
+    pub(crate) can_bump_epoch: bool,
+    /// The number of the current or last transaction, from 1.
+    number: u64,
+    new_partitions: BTreeSet<TopicPartition>,
+    partitions: BTreeSet<TopicPartition>,
+    /// The coordinator knows of the transaction.
+    started: bool,
+    epoch_bump_required: bool,
+    /// A copy of a request of this transaction may still be under way.
+    suspicious: bool,
+    queue: BTreeMap<(u8, u64), TxnRequest>,
+    queued: u64,
+    pending: Option<(Operation, Wait)>,
+}
+
+impl TransactionManager {
+    pub(crate) fn new(id: Option<String>, retry_backoff_ms: u64, flaws: Flaws) -> Self {
+        TransactionManager {
+            id,
+            flaws,
+            retry_backoff_ms,
+            state: State::Uninitialized,
+            last_error: None,
+            producer_id: -1,
+            epoch: -1,
+            coordinator: None,
+            can_bump_epoch: true,
+            number: 0,
+            new_partitions: BTreeSet::new(),
+            partitions: BTreeSet::new(),
+            started: false,
+            epoch_bump_required: false,
+            suspicious: false,
+            queue: BTreeMap::new(),
+            queued: 0,
+            pending: None,
+        }
+    }
+
+    pub(crate) fn is_transactional(&self) -> bool {
+        self.id.is_some()
+    }
+
+    /// The number of the current or last transaction.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn is_completing(&self) -> bool {
+        matches!(self.state, State::Committing | State::Aborting)
+    }
+
+    pub(crate) fn last_error(&self) -> Option<&Error> {
+        self.last_error.as_ref()
+    }
+
+    /// Whether the application has an operation whose end it has not taken note of.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    // ---- what the application asks for ----
+
+    /// `initTransactions`.
+    pub(crate) fn init(&mut self) -> Result<Wait, Error> {
+        self.operation(Operation::Init, |this| {
+            this.fail_with_last_error()?;
+            if this.state != State::Uninitialized {
+                return Err(Error::IllegalState("init_transactions was called before"));
+            }
+            this.state = State::Initializing;
+            Ok(this.enqueue_init(-1, -1, None))
+        })
+    }
+
+    /// `beginTransaction`; the new transaction's number.
+    pub(crate) fn begin(&mut self) -> Result<u64, Error> {
+        self.refuse_while_pending()?;
+        self.fail_with_last_error()?;
+        if !self.is_transactional() || self.state != State::Ready {
+            return Err(Error::IllegalState(
+                "begin_transaction needs an initialised producer outside a transaction",
+            ));
+        }
+        self.state = State::InTransaction;
+        self.number += 1;
+        Ok(self.number)
+    }
+
+    /// Whether a record may be sent now.
+    pub(crate) fn may_send(&self) -> Result<(), Error> {
+        self.refuse_while_pending()?;
+        self.fail_with_last_error()?;
+        if self.is_transactional() && self.state != State::InTransaction {
+            return Err(Error::IllegalState("send needs an open transaction"));
+        }
+        Ok(())
+    }
+
+    /// A record of this transaction goes to `partition`.
+    pub(crate) fn register(&mut self, partition: &TopicPartition) {
+        if self.is_transactional() && !self.partitions.contains(partition) {
+            self.new_partitions.insert(partition.clone());
+        }
+    }
+
+    /// `commitTransaction` and `abortTransaction`.
+    pub(crate) fn end(&mut self, commit: bool) -> Result<Wait, Error> {
+        let operation = if commit { Operation::Commit } else { Operation::Abort };
+        self.operation(operation, |this| {
+            let aborts_error = !commit && this.state == State::AbortableError;
+            if !aborts_error {
+                this.fail_with_last_error()?;
+                if this.state != State::InTransaction {
+                    return Err(Error::IllegalState("there is no transaction to end"));
+                }
+            }
+            Ok(this.begin_end(commit))
+        })
+    }
+
+    fn begin_end(&mut self, committed: bool) -> Wait {
+        let pid_unknown = matches!(self.last_error, Some(Error::Kafka(codes::INVALID_PRODUCER_ID_MAPPING)));
+        self.state = if committed { State::Committing } else { State::Aborting };
+        if !committed {
+            self.new_partitions.clear();
+        }
+        self.enqueue_add_partitions();
+        let (result, mut wait) = outcome();
+        if !(pid_unknown && self.epoch_bump_required) {
+            let call = Call::EndTxn { producer_id: self.producer_id, epoch: self.epoch, committed };
+            self.enqueue(call, Some(result), 0);
+        }
+        if self.epoch_bump_required {
+            wait = self.enqueue_init(self.producer_id, self.epoch, None);
+        }
+        wait
+    }
+
+    /// The application has seen the end of its operation.
+    pub(crate) fn acknowledge(&mut self) {
+        self.pending = None;
+    }
+
+    fn operation(
+        &mut self,
+        operation: Operation,
+        start: impl FnOnce(&mut Self) -> Result<Wait, Error>,
+    ) -> Result<Wait, Error> {
+        if !self.is_transactional() {
+            return Err(Error::IllegalState("there is no transactional.id"));
+        }
+        match &self.pending {
+            Some((pending, wait)) if *pending == operation => Ok(wait.clone()),
+            Some(_) => Err(PENDING),
+            None => {
+                let wait = start(self)?;
+                self.pending = Some((operation, wait.clone()));
+                Ok(wait)
+            }
+        }
+    }
+
+    fn refuse_while_pending(&self) -> Result<(), Error> {
+        self.pending.as_ref().map_or(Ok(()), |_| Err(PENDING))
+    }
+
+    fn fail_with_last_error(&self) -> Result<(), Error> {
+        let error = || Box::new(self.last_error.clone().unwrap_or(Error::Closed));
+        match self.state {
+            State::AbortableError => Err(Error::Abortable(error())),
+            State::FatalError => Err(Error::Fatal(error())),
+            _ => Ok(()),
+        }
+    }
+
+    // ---- what the sender asks for ----
+
+    /// Whether batches of `partition` may go out: the coordinator has it in the transaction.
+    pub(crate) fn may_drain(&self, partition: &TopicPartition) -> bool {
+        self.state != State::FatalError
+            && self.producer_id >= 0
+            && (!self.is_transactional() || self.partitions.contains(partition))
+    }
+
+    /// Asks for a producer id without a transactional one, unless that was done.
+    pub(crate) fn init_idempotent(&mut self) {
+        if !self.is_transactional() && self.state == State::Uninitialized {
+            self.state = State::Initializing;
+            self.enqueue_init(-1, -1, None);
+        }
+    }
+
+    /// The next request, if any may go. `EndTxn` waits until no batch is unfinished.
+    pub(crate) fn next_request(&mut self, has_incomplete_batches: bool) -> Option<TxnRequest> {
+        self.enqueue_add_partitions();
+        loop {
+            let (_, first) = self.queue.first_key_value()?;
+            let ends = matches!(first.call, Call::EndTxn { .. });
+            if ends && has_incomplete_batches {
+                return None;
+            }
+            let (_, request) = self.queue.pop_first()?;
+            let lookup_for_abort =
+                self.state == State::AbortableError && request.call == Call::FindCoordinator;
+            if let Err(error) = self.fail_with_last_error()
+                && !lookup_for_abort
+            {
+                self.refuse(request, error);
+                return None;
+            }
+            if ends && !self.started {
+                // Nothing was added to the transaction, so the coordinator need not hear of its end.
+                self.complete(request);
+                continue;
+            }
+            return Some(request);
+        }
+    }
+
+    /// `request` goes out now.
+    pub(crate) fn sent(&mut self, request: &mut TxnRequest) {
+        request.tries += 1;
+        if request.tries > 1 {
+            let call = format!("{:?}", request.call.rpc());
+            let id = self.id.as_deref().unwrap_or_default();
+            rt::event!("producer.resend", id = id, txn = request.txn, request = &call, r#try = request.tries);
+        }
+    }
+
+    /// Puts a request back that could not be sent.
+    pub(crate) fn put_back(&mut self, request: TxnRequest) {
+        let backoff_ms = self.retry_backoff_ms;
+        self.retry(request, backoff_ms);
+    }
+
+    /// Forgets the coordinator and asks who it is now.
+    pub(crate) fn lookup_coordinator(&mut self) {
+        self.coordinator = None;
+        if !self.queue.values().any(|request| request.call == Call::FindCoordinator) {
+            self.enqueue(Call::FindCoordinator, None, 0);
+        }
+    }
+}
+
+const PENDING: Error = Error::IllegalState("the previous operation timed out and must be retried first");
+
+#[cfg(test)]
+mod tests;

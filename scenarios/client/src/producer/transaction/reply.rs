@@ -1,0 +1,208 @@
+//! What answers, and failures of batches, change.
+
+use super::request::{Call, Reply, TxnRequest};
+use super::{State, TransactionManager};
+use crate::codes;
+use crate::error::Error;
+use crate::producer::classify::{Rpc, Verdict, classify};
+
+impl TransactionManager {
+    /// Takes in the end of `request`.
+    pub(crate) fn ended(&mut self, request: TxnRequest, reply: Reply) {
+        let rpc = request.call.rpc();
+        let code = match &reply {
+            Reply::Lost => return self.lost(request),
+            Reply::Coordinator { code, .. } | Reply::Producer { code, .. } | Reply::End { code } => *code,
+            Reply::Partitions(codes) => decisive(codes),
+        };
+        let error = Error::of_transactional(code);
+        match classify(rpc, code) {
+            Verdict::Done => self.succeeded(request, reply),
+            Verdict::Retry => {
+                self.suspect_copies_of(&request, code);
+                let busy = code == codes::CONCURRENT_TRANSACTIONS && rpc == Rpc::AddPartitionsToTxn;
+                // Java waits less for the end of the previous transaction.
+                let backoff_ms = if busy && self.partitions.is_empty() { 20 } else { self.retry_backoff_ms };
+                self.retry(request, backoff_ms);
+            }
+            Verdict::Relocate => {
+                self.suspect_copies_of(&request, code);
+                self.lookup_coordinator();
+                self.put_back(request);
+            }
+            Verdict::Abortable { .. }
+                if rpc == Rpc::InitProducerId && code != codes::TRANSACTION_ABORTABLE =>
+            {
+                self.state = State::Uninitialized;
+                self.resolve(request, Err(error));
+            }
+            Verdict::Abortable { bump } => {
+                self.epoch_bump_required |= bump && self.can_bump_epoch;
+                self.abortable(error.clone());
+                self.refuse(request, error);
+            }
+            Verdict::Fatal => {
+                self.fatal(error.clone());
+                self.refuse(request, error);
+            }
+        }
+    }
+
+    fn lost(&mut self, request: TxnRequest) {
+        self.suspect_copies_of(&request, codes::NETWORK_EXCEPTION);
+        if request.call != Call::FindCoordinator && self.is_transactional() {
+            self.lookup_coordinator();
+        }
+        self.put_back(request);
+    }
+
+    /// The request will be sent again. Only an answer that it was refused unseen
+    /// (`CONCURRENT_TRANSACTIONS`) says that no copy of it is under way inside the cluster.
+    fn suspect_copies_of(&mut self, request: &TxnRequest, code: i16) {
+        let harmless = matches!(request.call, Call::FindCoordinator | Call::InitProducerId { .. });
+        self.suspicious |= !harmless && code != codes::CONCURRENT_TRANSACTIONS;
+    }
+
+    /// The outcome of a batch of this transaction is unknown: a copy may still be under way.
+    pub(crate) fn suspect_batch(&mut self) {
+        self.suspicious = true;
+    }
+
+    fn succeeded(&mut self, request: TxnRequest, reply: Reply) {
+        match (&request.call, reply) {
+            (Call::FindCoordinator, Reply::Coordinator { node, .. }) => {
+                self.coordinator = Some(node);
+                self.resolve(request, Ok(()));
+            }
+            (Call::InitProducerId { .. }, Reply::Producer { producer_id, epoch, .. }) => {
+                (self.producer_id, self.epoch) = (producer_id, epoch);
+                let id = self.id.as_deref().unwrap_or_default();
+                rt::event!("producer.epoch", id = id, producer_id = producer_id, epoch = epoch);
+                self.state = State::Ready;
+                self.last_error = None;
+                self.resolve(request, Ok(()));
+            }
+            (Call::AddPartitionsToTxn { partitions, .. }, _) => {
+                self.partitions.extend(partitions.iter().cloned());
+                self.started = true;
+            }
+            _ => self.complete(request),
+        }
+    }
+
+    /// The transaction is over.
+    pub(super) fn complete(&mut self, request: TxnRequest) {
+        let bump_queued = self.queue.values().any(|queued| queued.call.rpc() == Rpc::InitProducerId);
+        let distrust = self.suspicious && !self.flaws.reuse_epoch_after_resend;
+        self.last_error = None;
+        self.started = false;
+        self.suspicious = false;
+        self.partitions.clear();
+        self.new_partitions.clear();
+        if bump_queued || self.epoch_bump_required || distrust {
+            self.state = State::Initializing;
+            self.epoch_bump_required = false;
+            if bump_queued {
+                self.resolve(request, Ok(()));
+            } else {
+                // The application learns of the end together with the new epoch, without which it cannot go on.
+                self.enqueue_init(self.producer_id, self.epoch, request.result);
+            }
+        } else {
+            self.state = State::Ready;
+            self.resolve(request, Ok(()));
+        }
+    }
+
+    /// The transaction has failed and must be aborted.
+    pub(crate) fn abortable(&mut self, error: Error) {
+        match self.state {
+            // It is being aborted already.
+            State::Aborting => {}
+            State::InTransaction | State::Committing | State::AbortableError | State::Initializing => {
+                self.state = State::AbortableError;
+                self.last_error = Some(error);
+            }
+            _ => self.fatal(error),
+        }
+    }
+
+    /// The producer has failed.
+    pub(crate) fn fatal(&mut self, error: Error) {
+        self.state = State::FatalError;
+        self.last_error = Some(error);
+    }
+
+    /// A batch of this transaction failed for good (Java's `maybeTransitionToErrorState`).
+    pub(crate) fn batch_failed(&mut self, error: &Error) {
+        let fatal = matches!(
+            error,
+            Error::ProducerFenced
+                | Error::Kafka(
+                    codes::CLUSTER_AUTHORIZATION_FAILED
+                        | codes::TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+                        | codes::PRODUCER_FENCED
+                        | codes::UNSUPPORTED_VERSION
+                )
+        );
+        if fatal {
+            self.fatal(error.clone());
+        } else if self.is_transactional() {
+            // Java asks for no new epoch while it is completing, even if the batch may yet be appended.
+            self.epoch_bump_required |= self.can_bump_epoch && !self.is_completing();
+            self.abortable(error.clone());
+        }
+    }
+
+    /// Sequences can no longer be told apart (Java's `maybeResolveSequences`).
+    pub(crate) fn sequence_gap(&mut self) {
+        if self.can_bump_epoch {
+            self.epoch_bump_required = true;
+            self.abortable(Error::Unacknowledged);
+        } else {
+            self.fatal(Error::Unacknowledged);
+        }
+    }
+
+    /// Gives up everything, as a forced close does.
+    pub(crate) fn close(&mut self) {
+        self.fatal(Error::Closed);
+        for (_, request) in std::mem::take(&mut self.queue) {
+            self.refuse(request, Error::Closed);
+        }
+    }
+
+    /// Tells the application that the operation behind `request` failed with `error`.
+    pub(super) fn refuse(&mut self, request: TxnRequest, error: Error) {
+        let resent_end = matches!(request.call, Call::EndTxn { .. }) && request.tries > 1;
+        let unanswered_end =
+            matches!(request.call, Call::EndTxn { .. }) && request.tries == 1 && error.is_wrapper();
+        let told = match error {
+            error if request.settled => {
+                self.resolve(request, Ok(()));
+                return drop(error);
+            }
+            error if (resent_end || unanswered_end) && !self.flaws.fenced_after_resend_is_failed => {
+                Error::OutcomeUnknown(Box::new(error))
+            }
+            error => error,
+        };
+        self.resolve(request, Err(told));
+    }
+
+    fn resolve(&mut self, request: TxnRequest, outcome: Result<(), Error>) {
+        if let Some(result) = request.result {
+            result.send_replace(Some(outcome));
+        }
+    }
+}
+
+/// The code that decides about an `AddPartitionsToTxn` answer: one that demands more than an abort comes first.
+pub(super) fn decisive(codes: &[i16]) -> i16 {
+    let weight = |code: &i16| match classify(Rpc::AddPartitionsToTxn, *code) {
+        Verdict::Done => 2,
+        Verdict::Abortable { bump: false } => 1,
+        _ => 0,
+    };
+    codes.iter().min_by_key(|code| weight(code)).copied().unwrap_or(codes::NONE)
+}

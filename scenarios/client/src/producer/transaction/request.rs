@@ -1,0 +1,130 @@
+//! Transactional requests and the queue they wait in.
+
+use super::{TransactionManager, Wait};
+use crate::error::Error;
+use crate::producer::classify::Rpc;
+use crate::types::TopicPartition;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Where the end of an operation is told.
+pub(super) type Outcome = Arc<watch::Sender<Option<Result<(), Error>>>>;
+
+/// A new place to tell an operation's end, and the application's side of it.
+pub(super) fn outcome() -> (Outcome, Wait) {
+    let (outcome, wait) = watch::channel(None);
+    (Arc::new(outcome), wait)
+}
+
+/// What a request says. Producer id and epoch are fixed when it is made, so that a retry has the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    FindCoordinator,
+    /// With -1 and -1 for a first one; with the current id and epoch to bump it.
+    InitProducerId {
+        producer_id: i64,
+        epoch: i16,
+    },
+    AddPartitionsToTxn {
+        producer_id: i64,
+        epoch: i16,
+        partitions: BTreeSet<TopicPartition>,
+    },
+    EndTxn {
+        producer_id: i64,
+        epoch: i16,
+        committed: bool,
+    },
+}
+
+impl Call {
+    pub(crate) fn rpc(&self) -> Rpc {
+        match self {
+            Call::FindCoordinator => Rpc::FindCoordinator,
+            Call::InitProducerId { .. } => Rpc::InitProducerId,
+            Call::AddPartitionsToTxn { .. } => Rpc::AddPartitionsToTxn,
+            Call::EndTxn { .. } => Rpc::EndTxn,
+        }
+    }
+}
+
+/// A request on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct TxnRequest {
+    pub(crate) call: Call,
+    /// The client's transaction it belongs to.
+    pub(crate) txn: u64,
+    /// Times it was sent.
+    pub(crate) tries: u32,
+    /// How long the sender sleeps before it is sent.
+    pub(crate) backoff_ms: u64,
+    pub(super) result: Option<Outcome>,
+    /// The transaction it follows has ended well: its own failure does not change that.
+    pub(super) settled: bool,
+}
+
+/// The end of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Coordinator {
+        code: i16,
+        node: i32,
+    },
+    Producer {
+        code: i16,
+        producer_id: i64,
+        epoch: i16,
+    },
+    Partitions(Vec<i16>),
+    End {
+        code: i16,
+    },
+    /// No answer.
+    Lost,
+}
+
+impl TransactionManager {
+    pub(super) fn enqueue_add_partitions(&mut self) {
+        if !self.new_partitions.is_empty() {
+            let partitions = std::mem::take(&mut self.new_partitions);
+            let (producer_id, epoch) = (self.producer_id, self.epoch);
+            self.enqueue(Call::AddPartitionsToTxn { producer_id, epoch, partitions }, None, 0);
+        }
+    }
+
+    /// `settles`: who waits for the end of a transaction that has already ended well.
+    pub(super) fn enqueue_init(&mut self, producer_id: i64, epoch: i16, settles: Option<Outcome>) -> Wait {
+        let settled = settles.is_some();
+        let (fresh, wait) = outcome();
+        let call = Call::InitProducerId { producer_id, epoch };
+        let key = self.enqueue(call, Some(settles.unwrap_or(fresh)), 0);
+        if let Some(request) = self.queue.get_mut(&key) {
+            request.settled = settled;
+        }
+        wait
+    }
+
+    pub(super) fn enqueue(&mut self, call: Call, result: Option<Outcome>, backoff_ms: u64) -> (u8, u64) {
+        let request = TxnRequest { call, txn: self.number, tries: 0, backoff_ms, result, settled: false };
+        self.push(request)
+    }
+
+    pub(super) fn retry(&mut self, mut request: TxnRequest, backoff_ms: u64) {
+        request.backoff_ms = backoff_ms;
+        self.push(request);
+    }
+
+    pub(super) fn push(&mut self, request: TxnRequest) -> (u8, u64) {
+        let priority = match &request.call {
+            Call::FindCoordinator => 0,
+            Call::InitProducerId { producer_id: -1, .. } => 1,
+            Call::AddPartitionsToTxn { .. } => 2,
+            Call::EndTxn { .. } => 3,
+            Call::InitProducerId { .. } => 4,
+        };
+        self.queued += 1;
+        self.queue.insert((priority, self.queued), request);
+        (priority, self.queued)
+    }
+}

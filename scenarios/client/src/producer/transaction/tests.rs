@@ -1,0 +1,261 @@
+//! The transaction manager, driven by hand as the sender drives it.
+
+use super::reply::decisive;
+use super::*;
+use crate::flaws::Variant;
+
+fn manager(variant: Variant) -> TransactionManager {
+    let mut manager = TransactionManager::new(Some("jt1".to_string()), 100, variant.flaws());
+    let wait = manager.init().unwrap();
+    manager.coordinator = Some(1);
+    let init = manager.next_request(false).unwrap();
+    manager.ended(init, Reply::Producer { code: 0, producer_id: 7, epoch: 0 });
+    assert_eq!(ended(&wait), Some(Ok(())));
+    manager.acknowledge();
+    manager
+}
+
+fn p(partition: i32) -> TopicPartition {
+    TopicPartition::new("t", partition)
+}
+
+fn ended(wait: &Wait) -> Option<Result<(), Error>> {
+    wait.borrow().clone()
+}
+
+/// Takes the next request out and counts it as sent.
+fn send(manager: &mut TransactionManager) -> TxnRequest {
+    let mut request = manager.next_request(false).expect("a request is due");
+    manager.sent(&mut request);
+    request
+}
+
+fn answer(manager: &mut TransactionManager, code: i16) -> TxnRequest {
+    let request = send(manager);
+    let reply = match &request.call {
+        Call::FindCoordinator => Reply::Coordinator { code, node: 2 },
+        Call::InitProducerId { epoch, .. } => Reply::Producer { code, producer_id: 7, epoch: epoch + 1 },
+        Call::AddPartitionsToTxn { partitions, .. } => Reply::Partitions(vec![code; partitions.len()]),
+        Call::EndTxn { .. } => Reply::End { code },
+    };
+    manager.ended(request.clone(), reply);
+    request
+}
+
+fn lose(manager: &mut TransactionManager) -> TxnRequest {
+    let request = send(manager);
+    manager.ended(request.clone(), Reply::Lost);
+    request
+}
+
+/// Begins a transaction that has one partition at the coordinator.
+fn begin(manager: &mut TransactionManager) {
+    manager.begin().unwrap();
+    manager.register(&p(0));
+    answer(manager, 0);
+    assert!(manager.may_drain(&p(0)));
+}
+
+#[test]
+fn a_transaction_goes_through_its_states() {
+    let mut manager = manager(Variant::Java38);
+    assert_eq!(manager.begin(), Ok(1));
+    assert!(!manager.may_drain(&p(0)));
+    manager.register(&p(0));
+    manager.register(&p(1));
+    let added = answer(&mut manager, 0);
+    let partitions = BTreeSet::from([p(0), p(1)]);
+    assert_eq!(added.call, Call::AddPartitionsToTxn { producer_id: 7, epoch: 0, partitions });
+    let wait = manager.end(true).unwrap();
+    assert_eq!(manager.state, State::Committing);
+    assert!(manager.next_request(true).is_none(), "EndTxn waits for the batches");
+    answer(&mut manager, 0);
+    assert_eq!((ended(&wait), manager.state), (Some(Ok(())), State::Ready));
+    manager.acknowledge();
+    assert_eq!(manager.begin(), Ok(2));
+}
+
+#[test]
+fn illegal_calls_are_refused() {
+    let mut manager = manager(Variant::Java38);
+    let illegal = |result: Result<(), Error>| matches!(result, Err(Error::IllegalState(_)));
+    assert!(illegal(manager.init().map(drop)));
+    assert!(illegal(manager.end(true).map(drop)));
+    assert!(illegal(manager.may_send()));
+    manager.begin().unwrap();
+    assert!(illegal(manager.begin().map(drop)));
+}
+
+#[test]
+fn after_a_commit_that_timed_out_only_commit_is_legal() {
+    let mut manager = manager(Variant::Java38);
+    begin(&mut manager);
+    manager.end(true).unwrap();
+    // The application gave up waiting, and does not acknowledge.
+    assert!(matches!(manager.end(false), Err(Error::IllegalState(_))));
+    assert!(matches!(manager.begin(), Err(Error::IllegalState(_))));
+    assert!(matches!(manager.may_send(), Err(Error::IllegalState(_))));
+    let again = manager.end(true).unwrap();
+    let end = answer(&mut manager, 0);
+    assert_eq!(end.tries, 1, "calling again does not send again");
+    assert_eq!(ended(&again), Some(Ok(())));
+}
+
+#[test]
+fn an_unanswered_end_is_sent_again_unchanged_after_a_lookup() {
+    let mut manager = manager(Variant::Java38);
+    begin(&mut manager);
+    let wait = manager.end(true).unwrap();
+    let first = lose(&mut manager);
+    assert_eq!(manager.coordinator, None);
+    assert_eq!(answer(&mut manager, 0).call, Call::FindCoordinator);
+    assert_eq!(manager.coordinator, Some(2));
+    let second = answer(&mut manager, 0);
+    assert_eq!((&second.call, second.tries, second.backoff_ms), (&first.call, 2, 100));
+    assert_eq!((ended(&wait), manager.state, manager.epoch), (Some(Ok(())), State::Ready, 0));
+}
+
+#[test]
+fn the_strict_client_bumps_the_epoch_after_a_resent_end() {
+    let mut manager = manager(Variant::Strict);
+    begin(&mut manager);
+    let wait = manager.end(true).unwrap();
+    lose(&mut manager);
+    answer(&mut manager, 0);
+    answer(&mut manager, 0);
+    assert_eq!((ended(&wait), manager.state), (None, State::Initializing));
+    let bump = answer(&mut manager, 0);
+    assert_eq!(bump.call, Call::InitProducerId { producer_id: 7, epoch: 0 });
+    assert_eq!((ended(&wait), manager.state, manager.epoch), (Some(Ok(())), State::Ready, 1));
+}
+
+#[test]
+fn a_committed_transaction_stays_committed_when_the_bump_after_it_fails() {
+    let mut manager = manager(Variant::Strict);
+    begin(&mut manager);
+    let wait = manager.end(true).unwrap();
+    lose(&mut manager);
+    answer(&mut manager, 0);
+    answer(&mut manager, 0);
+    answer(&mut manager, codes::PRODUCER_FENCED);
+    assert_eq!((ended(&wait), manager.state), (Some(Ok(())), State::FatalError));
+    manager.acknowledge();
+    assert_eq!(manager.begin(), Err(Error::Fatal(Box::new(Error::ProducerFenced))));
+}
+
+#[test]
+fn the_strict_client_trusts_a_transaction_without_resends() {
+    let mut manager = manager(Variant::Strict);
+    manager.begin().unwrap();
+    manager.register(&p(0));
+    // The previous transaction is still being ended: refused, and no copy is left under way.
+    answer(&mut manager, codes::CONCURRENT_TRANSACTIONS);
+    assert_eq!(answer(&mut manager, 0).backoff_ms, 20);
+    let wait = manager.end(true).unwrap();
+    answer(&mut manager, 0);
+    assert_eq!((ended(&wait), manager.state), (Some(Ok(())), State::Ready));
+}
+
+#[test]
+fn the_strict_client_bumps_after_a_batch_of_unknown_outcome() {
+    let mut manager = manager(Variant::Strict);
+    begin(&mut manager);
+    manager.end(false).unwrap();
+    // Java's hole: while completing, a failed batch asks for no new epoch.
+    manager.suspect_batch();
+    manager.batch_failed(&Error::Timeout("delivery"));
+    answer(&mut manager, 0);
+    assert!(matches!(answer(&mut manager, 0).call, Call::InitProducerId { epoch: 0, .. }));
+}
+
+#[test]
+fn java_asks_for_no_new_epoch_while_completing() {
+    let mut manager = manager(Variant::Java38);
+    begin(&mut manager);
+    let wait = manager.end(false).unwrap();
+    manager.suspect_batch();
+    manager.batch_failed(&Error::Timeout("delivery"));
+    answer(&mut manager, 0);
+    assert_eq!((ended(&wait), manager.state, manager.epoch), (Some(Ok(())), State::Ready, 0));
+}
+
+#[test]
+fn fenced_after_a_resent_end_is_failed_for_java_and_unknown_for_the_strict_client() {
+    for (variant, told) in [
+        (Variant::Java38, Error::ProducerFenced),
+        (Variant::Strict, Error::OutcomeUnknown(Box::new(Error::ProducerFenced))),
+    ] {
+        let mut manager = manager(variant);
+        begin(&mut manager);
+        let wait = manager.end(true).unwrap();
+        lose(&mut manager);
+        answer(&mut manager, 0);
+        answer(&mut manager, codes::INVALID_PRODUCER_EPOCH);
+        assert_eq!(ended(&wait), Some(Err(told)));
+        assert_eq!(manager.state, State::FatalError);
+    }
+}
+
+#[test]
+fn fenced_at_the_first_try_is_failed_for_both() {
+    for variant in [Variant::Java38, Variant::Strict] {
+        let mut manager = manager(variant);
+        begin(&mut manager);
+        let wait = manager.end(true).unwrap();
+        answer(&mut manager, codes::PRODUCER_FENCED);
+        assert_eq!(ended(&wait), Some(Err(Error::ProducerFenced)));
+    }
+}
+
+#[test]
+fn an_end_that_refers_to_an_unknown_producer_is_aborted_with_a_bump() {
+    let mut manager = manager(Variant::Java38);
+    begin(&mut manager);
+    let wait = manager.end(true).unwrap();
+    answer(&mut manager, codes::UNKNOWN_PRODUCER_ID);
+    assert_eq!(ended(&wait), Some(Err(Error::Kafka(codes::UNKNOWN_PRODUCER_ID))));
+    manager.acknowledge();
+    let wait = manager.end(false).unwrap();
+    assert!(matches!(answer(&mut manager, 0).call, Call::EndTxn { committed: false, epoch: 0, .. }));
+    assert!(matches!(answer(&mut manager, 0).call, Call::InitProducerId { epoch: 0, .. }));
+    assert_eq!((ended(&wait), manager.state, manager.epoch), (Some(Ok(())), State::Ready, 1));
+}
+
+#[test]
+fn a_failed_batch_makes_commit_fail_and_abort_bump_the_epoch() {
+    let mut manager = manager(Variant::Java38);
+    begin(&mut manager);
+    manager.batch_failed(&Error::Timeout("delivery"));
+    let refused = Error::Abortable(Box::new(Error::Timeout("delivery")));
+    assert_eq!(manager.end(true).map(drop), Err(refused));
+    let wait = manager.end(false).unwrap();
+    answer(&mut manager, 0);
+    answer(&mut manager, 0);
+    assert_eq!((ended(&wait), manager.epoch), (Some(Ok(())), 1));
+}
+
+#[test]
+fn a_transaction_without_partitions_ends_without_a_request() {
+    let mut manager = manager(Variant::Java38);
+    manager.begin().unwrap();
+    let wait = manager.end(true).unwrap();
+    assert!(manager.next_request(false).is_none());
+    assert_eq!((ended(&wait), manager.state), (Some(Ok(())), State::Ready));
+}
+
+#[test]
+fn an_abort_drops_partitions_that_were_not_added() {
+    let mut manager = manager(Variant::Java38);
+    begin(&mut manager);
+    manager.register(&p(1));
+    manager.end(false).unwrap();
+    assert!(matches!(answer(&mut manager, 0).call, Call::EndTxn { committed: false, .. }));
+}
+
+#[test]
+fn one_bad_partition_decides_about_the_request() {
+    assert_eq!(decisive(&[0, 29, 51]), 51);
+    assert_eq!(decisive(&[0, 55, 0]), 55);
+    assert_eq!(decisive(&[55, 90]), 90);
+    assert_eq!(decisive(&[0, 0]), 0);
+}
