@@ -1,0 +1,150 @@
+//! Puts a store on a node.
+//!
+//! Requests proceed concurrently, on one connection and on many. Each takes a time drawn for its operation and is
+//! done at some drawn moment within it, all at once; what was done stays done, whoever learns of it. A request that
+//! was read whole goes on when its connection ends. The store is the disk and outlives the server.
+
+mod job;
+
+use crate::quirks::Quirks;
+use crate::store::Store;
+use crate::wire::{self, Call};
+use job::Job;
+use rt::JoinSet;
+use rt::net::{ReadHalf, TcpListener, TcpStream, WriteHalf};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+use tokio::sync::mpsc;
+
+/// What survives a crash of the server process.
+pub type Disk = Arc<Mutex<Store>>;
+
+/// How long an operation takes, in microseconds: at least `base_us`, and up to `jitter_us` more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// The least time.
+    pub base_us: u64,
+    /// What is added at most; drawn uniformly.
+    pub jitter_us: u64,
+}
+
+/// How the server behaves. The defaults are an S3 in the same region, on a good day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerConfig {
+    /// Puts, parts, copies and completions.
+    pub write: Latency,
+    /// Gets.
+    pub read: Latency,
+    /// Heads.
+    pub head: Latency,
+    /// Lists.
+    pub list: Latency,
+    /// Deletions, and what begins or aborts an upload.
+    pub delete: Latency,
+    /// Requests in work at once; more wait unread.
+    pub concurrency: usize,
+    /// Errors that S3 may answer.
+    pub quirks: Quirks,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        let latency = |base_us, jitter_us| Latency { base_us, jitter_us };
+        ServerConfig {
+            write: latency(15_000, 25_000),
+            read: latency(8_000, 17_000),
+            head: latency(5_000, 10_000),
+            list: latency(20_000, 30_000),
+            delete: latency(8_000, 12_000),
+            concurrency: 1_000,
+            quirks: Quirks::default(),
+        }
+    }
+}
+
+/// A reply on its way out.
+struct Frame {
+    bytes: Vec<u8>,
+    label: String,
+}
+
+/// Serves `disk` on `listener` until dropped.
+///
+/// # Errors
+/// Whatever accepting reports.
+pub async fn serve(listener: TcpListener, disk: Disk, config: ServerConfig) -> io::Result<()> {
+    let config = Arc::new(config);
+    let (jobs, mut queue) = mpsc::channel::<Job>(1);
+    let mut connections = JoinSet::new();
+    let mut working = JoinSet::new();
+    let mut ordinals = Ordinals::default();
+    loop {
+        tokio::select! {
+            biased;
+            // Reaped so that the sets do not grow with every request there ever was.
+            Some(_) = working.join_next() => {}
+            Some(_) = connections.join_next() => {}
+            Some(mut job) = queue.recv(), if working.len() < config.concurrency.max(1) => {
+                job.ordinal = ordinals.next(job.entity);
+                working.spawn("s3.request", job.run(disk.clone(), config.clone()));
+            }
+            accepted = listener.accept() => {
+                connections.spawn("s3.connection", connection(accepted?, jobs.clone()));
+            }
+        }
+    }
+}
+
+/// Numbers the requests of one peer and kind for one key, so that what is drawn for one depends on no other.
+#[derive(Default)]
+struct Ordinals(BTreeMap<u64, u64>);
+
+impl Ordinals {
+    fn next(&mut self, entity: u64) -> u64 {
+        let count = self.0.entry(entity).or_default();
+        *count += 1;
+        *count
+    }
+}
+
+/// Serves a connection until it ends.
+async fn connection(stream: TcpStream, jobs: mpsc::Sender<Job>) {
+    let Ok(peer) = stream.peer_addr() else { return };
+    let peer = peer.ip().to_string();
+    let (reader, writer) = stream.into_split();
+    let (replies, outgoing) = mpsc::unbounded_channel();
+    let ended = tokio::select! {
+        biased;
+        ended = read(reader, &peer, jobs, replies) => ended,
+        ended = write(writer, outgoing) => ended,
+    };
+    if let Err(error) = ended {
+        tracing::debug!(target: "wavetank", %error, "s3 connection ended");
+    }
+}
+
+async fn read(
+    mut reader: ReadHalf,
+    peer: &str,
+    jobs: mpsc::Sender<Job>,
+    replies: mpsc::UnboundedSender<Frame>,
+) -> io::Result<()> {
+    while let Some(body) = rt::net::read_frame(&mut reader, wire::MAX_FRAME_BYTES).await? {
+        let call: Call = wire::decode(&body)?;
+        if jobs.send(Job::new(peer, call, replies.clone())).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn write(mut writer: WriteHalf, mut outgoing: mpsc::UnboundedReceiver<Frame>) -> io::Result<()> {
+    while let Some(frame) = outgoing.recv().await {
+        writer.write_frame(&frame.bytes, || frame.label).await?;
+    }
+    Ok(())
+}
