@@ -53,7 +53,12 @@ impl Choices {
     }
 
     /// Draws a choice of the simulator itself, which belongs to no node.
-    pub fn world(&self, name: &str, entity: impl Into<rt::choice::Entity>, ordinal: u64) -> rt::choice::Choice {
+    pub fn world(
+        &self,
+        name: &str,
+        entity: impl Into<rt::choice::Entity>,
+        ordinal: u64,
+    ) -> rt::choice::Choice {
         self.draw(name, node_key(WORLD), entity.into().raw(), ordinal)
     }
 }

@@ -21,7 +21,8 @@ impl Clock {
     /// The monotonic reading at world time `now_ns`.
     pub(crate) fn monotonic_ns(&self, now_ns: u64) -> u64 {
         let passed = now_ns.saturating_sub(self.since_world_ns);
-        self.since_local_ns + if self.drift_ppm == 0 { passed } else { scale(passed, 1_000_000 + self.drift_ppm, 1_000_000) }
+        self.since_local_ns
+            + if self.drift_ppm == 0 { passed } else { scale(passed, 1_000_000 + self.drift_ppm, 1_000_000) }
     }
 
     /// The wall reading at world time `now_ns`, in nanoseconds since the Unix epoch.
@@ -77,7 +78,10 @@ mod tests {
         assert_eq!(clock.monotonic_ns(11_000), 12_000);
         assert_eq!(clock.wall_ns(11_000), EPOCH_NS + 12_000);
         for local in [1_000, 1_001, 1_007, 12_000] {
-            assert!(clock.monotonic_ns(clock.world_ns(local)) >= local, "a timer would come due early at {local}");
+            assert!(
+                clock.monotonic_ns(clock.world_ns(local)) >= local,
+                "a timer would come due early at {local}"
+            );
         }
         clock.set_drift(11_000, -500_000);
         assert_eq!(clock.monotonic_ns(13_000), 13_000);

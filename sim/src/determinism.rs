@@ -24,7 +24,13 @@ pub struct Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = |line: &Option<String>| line.clone().unwrap_or_else(|| "the trace has ended".into());
-        write!(f, "the traces part at event {}:\n  one:   {}\n  other: {}", self.event, side(&self.first), side(&self.second))
+        write!(
+            f,
+            "the traces part at event {}:\n  one:   {}\n  other: {}",
+            self.event,
+            side(&self.first),
+            side(&self.second)
+        )
     }
 }
 
@@ -52,7 +58,8 @@ pub fn lines<T>(run: &Run<T>) -> impl Iterator<Item = String> + '_ {
 
 /// One event as a line: place, time, node, cause, name, fields.
 pub fn line(entry: &Entry, node: &str) -> String {
-    let mut line = format!("{} {}.{:09} {node}", entry.id.0, entry.at_ns / 1_000_000_000, entry.at_ns % 1_000_000_000);
+    let mut line =
+        format!("{} {}.{:09} {node}", entry.id.0, entry.at_ns / 1_000_000_000, entry.at_ns % 1_000_000_000);
     // Writing to a String cannot fail.
     let _ = write!(line, " <-{} {}", entry.parent.0, entry.name);
     for (name, value) in &entry.fields {

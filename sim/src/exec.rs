@@ -107,7 +107,12 @@ impl Exec {
 
     /// Adds a task and makes it ready. A dead process takes none: the future comes back to be dropped by the caller,
     /// outside any borrow, since its `Drop` may call back into the world.
-    pub(crate) fn spawn(&mut self, world: &world::World, process: ProcessId, future: BoxFuture<()>) -> Option<BoxFuture<()>> {
+    pub(crate) fn spawn(
+        &mut self,
+        world: &world::World,
+        process: ProcessId,
+        future: BoxFuture<()>,
+    ) -> Option<BoxFuture<()>> {
         let owner = &mut self.processes[process.0 as usize];
         if !owner.alive {
             return Some(future);
@@ -125,7 +130,8 @@ impl Exec {
             queued: AtomicBool::new(true),
             cause: AtomicU64::new(world.cause.get().0),
         });
-        owner.slots[slot as usize] = Some(Slot { future: Some(future), waker: Waker::from(state.clone()), state });
+        owner.slots[slot as usize] =
+            Some(Slot { future: Some(future), waker: Waker::from(state.clone()), state });
         self.wake(world, process, slot, ordinal);
         None
     }
@@ -142,7 +148,8 @@ impl Exec {
         let owner = &mut self.processes[process.0 as usize];
         if owner.alive && owner.pauses == 0 && !owner.ready && !owner.queue.is_empty() {
             owner.ready = true;
-            let order = world.choices.draw("exec.order", owner.node_key, u64::from(process.0), world.now.get());
+            let order =
+                world.choices.draw("exec.order", owner.node_key, u64::from(process.0), world.now.get());
             self.ready.push(Reverse((order.raw(), process)));
         }
     }
@@ -162,7 +169,8 @@ impl Exec {
         }
         while let Some((slot, ordinal)) = owner.queue.pop_front() {
             // A task that ended may have been woken before: its slot is empty, or another task's.
-            let Some(task) = owner.slots[slot as usize].as_mut().filter(|task| task.state.ordinal == ordinal) else {
+            let Some(task) = owner.slots[slot as usize].as_mut().filter(|task| task.state.ordinal == ordinal)
+            else {
                 continue;
             };
             let Some(future) = task.future.take() else { continue };
@@ -174,7 +182,12 @@ impl Exec {
     }
 
     /// Puts a pending task back. If its process died meanwhile, the future comes back to be dropped by the caller.
-    pub(crate) fn put_back(&mut self, process: ProcessId, slot: u32, future: BoxFuture<()>) -> Option<BoxFuture<()>> {
+    pub(crate) fn put_back(
+        &mut self,
+        process: ProcessId,
+        slot: u32,
+        future: BoxFuture<()>,
+    ) -> Option<BoxFuture<()>> {
         match self.processes[process.0 as usize].slots.get_mut(slot as usize).and_then(Option::as_mut) {
             Some(task) => {
                 task.future = Some(future);

@@ -5,6 +5,7 @@
 //! its words appear in the label of the frame, or in the event printed as `name field=value ...`.
 
 use crate::exec::ProcessId;
+use crate::net::Impairment;
 use crate::tap::HoldId;
 use crate::trace::NodeId;
 use serde::{Deserialize, Serialize};
@@ -152,6 +153,17 @@ pub enum Fault {
         /// For how long, in milliseconds.
         for_ms: u64,
     },
+    /// Less fits through from some nodes to others.
+    Narrow {
+        /// Senders.
+        from: Vec<String>,
+        /// Receivers.
+        to: Vec<String>,
+        /// What one direction of each link carries, in bytes a second.
+        bytes_per_s: u64,
+        /// For how long, in milliseconds.
+        for_ms: u64,
+    },
     /// The wall clock of a node jumps.
     ClockJump {
         /// The node.
@@ -198,9 +210,10 @@ impl Fault {
             | Fault::MachineCrash { node, .. }
             | Fault::ClockJump { node, .. }
             | Fault::ClockDrift { node, .. } => vec![node],
-            Fault::Cut { from, to, .. } | Fault::Loss { from, to, .. } | Fault::Slow { from, to, .. } => {
-                from.iter().chain(to).map(String::as_str).collect()
-            }
+            Fault::Cut { from, to, .. }
+            | Fault::Loss { from, to, .. }
+            | Fault::Slow { from, to, .. }
+            | Fault::Narrow { from, to, .. } => from.iter().chain(to).map(String::as_str).collect(),
             Fault::Hold { frame, .. } | Fault::Delay { frame, .. } | Fault::Reset { frame } => {
                 frame.from.iter().chain(&frame.to).map(String::as_str).collect()
             }
@@ -214,14 +227,27 @@ impl Fault {
             Fault::Pause { node, for_ms } => format!("{node} is paused for {for_ms} ms"),
             Fault::Crash { node, .. } => format!("{node} crashes"),
             Fault::MachineCrash { node, .. } => format!("{node}'s machine crashes"),
-            Fault::Cut { from, to, both_ways: true, for_ms } => format!("{} cut both ways for {for_ms} ms", ends(from, to)),
-            Fault::Cut { from, to, both_ways: false, for_ms } => format!("{} cut for {for_ms} ms", ends(from, to)),
-            Fault::Loss { from, to, probability, for_ms } => format!("{} loses {probability} for {for_ms} ms", ends(from, to)),
-            Fault::Slow { from, to, by_ms, for_ms } => format!("{} slower by {by_ms} ms for {for_ms} ms", ends(from, to)),
+            Fault::Cut { from, to, both_ways: true, for_ms } => {
+                format!("{} cut both ways for {for_ms} ms", ends(from, to))
+            }
+            Fault::Cut { from, to, both_ways: false, for_ms } => {
+                format!("{} cut for {for_ms} ms", ends(from, to))
+            }
+            Fault::Loss { from, to, probability, for_ms } => {
+                format!("{} loses {probability} for {for_ms} ms", ends(from, to))
+            }
+            Fault::Slow { from, to, by_ms, for_ms } => {
+                format!("{} slower by {by_ms} ms for {for_ms} ms", ends(from, to))
+            }
+            Fault::Narrow { from, to, bytes_per_s, for_ms } => {
+                format!("{} carries {bytes_per_s} bytes/s for {for_ms} ms", ends(from, to))
+            }
             Fault::ClockJump { node, by_ms } => format!("{node}'s wall clock jumps by {by_ms} ms"),
             Fault::ClockDrift { node, ppm, .. } => format!("{node}'s clocks drift by {ppm} ppm"),
             Fault::Hold { frame, .. } => format!("the frame \"{}\" is held", frame.words),
-            Fault::Delay { frame, by_ms } => format!("the frame \"{}\" is delayed by {by_ms} ms", frame.words),
+            Fault::Delay { frame, by_ms } => {
+                format!("the frame \"{}\" is delayed by {by_ms} ms", frame.words)
+            }
             Fault::Reset { frame } => format!("the connection of the frame \"{}\" is reset", frame.words),
         }
     }
@@ -236,8 +262,7 @@ pub(crate) enum Action {
     Exit(NodeId),
     Crash(NodeId),
     Heal { from: Vec<String>, to: Vec<String> },
-    SetLoss { from: Vec<String>, to: Vec<String>, probability: f64 },
-    SetSlow { from: Vec<String>, to: Vec<String>, by_ms: u64 },
+    Mend { from: Vec<String>, to: Vec<String>, impairment: Impairment },
     SetDrift { node: NodeId, ppm: i64 },
     Release(HoldId),
 }
@@ -279,13 +304,24 @@ mod tests {
             id: 3,
             when: When::default(),
             fault: Fault::Hold {
-                frame: FramePattern { words: "EndTxn".into(), from: None, to: Some("agent-1".into()), nth: 2 },
+                frame: FramePattern {
+                    words: "EndTxn".into(),
+                    from: None,
+                    to: Some("agent-1".into()),
+                    nth: 2,
+                },
                 until: When::Event(EventPattern { words: "x".into(), node: None, nth: 1, after_ms: 5 }),
             },
         };
         let json = serde_json::to_string(&hold).expect("serializes");
         assert_eq!(serde_json::from_str::<Scheduled>(&json).expect("parses"), hold);
-        assert!(serde_json::from_str::<Scheduled>(r#"{"id":1,"fault":{"puase":{"node":"a","for_ms":1}}}"#).is_err());
-        assert!(serde_json::from_str::<Scheduled>(r#"{"id":1,"fault":{"reset":{"frame":{"word":"a"}}}}"#).is_err());
+        assert!(
+            serde_json::from_str::<Scheduled>(r#"{"id":1,"fault":{"puase":{"node":"a","for_ms":1}}}"#)
+                .is_err()
+        );
+        assert!(
+            serde_json::from_str::<Scheduled>(r#"{"id":1,"fault":{"reset":{"frame":{"word":"a"}}}}"#)
+                .is_err()
+        );
     }
 }

@@ -60,10 +60,14 @@ impl Host for SimHost {
     fn connect(&self, addr: &str) -> BoxFuture<io::Result<Arc<dyn Stream>>> {
         let world = world::current();
         let node = world.here.get().node;
-        let socket = world.kernel(|kernel, cx| kernel.connect(cx, node, addr)).map(|id| Arc::new(SimStream(id)));
+        let socket =
+            world.kernel(|kernel, cx| kernel.connect(cx, node, addr)).map(|id| Arc::new(SimStream(id)));
         Box::pin(async move {
             let socket = socket?;
-            poll_fn(|cx| world::current().kernel(|kernel, kcx| kernel.poll_connect(kcx, socket.0, cx.waker()))).await?;
+            poll_fn(|cx| {
+                world::current().kernel(|kernel, kcx| kernel.poll_connect(kcx, socket.0, cx.waker()))
+            })
+            .await?;
             Ok(socket as Arc<dyn Stream>)
         })
     }
@@ -96,7 +100,11 @@ impl Host for SimHost {
                     world.cause.set(id);
                 }
                 kind => {
-                    world.record(Weight::Detail, "mark", &[("name", Value::Str(event.name)), ("held", held(kind).into())]);
+                    world.record(
+                        Weight::Detail,
+                        "mark",
+                        &[("name", Value::Str(event.name)), ("held", held(kind).into())],
+                    );
                     if world.marks.borrow_mut().count(event.name, kind) {
                         world.fail(format!("always: {}", event.name));
                     }

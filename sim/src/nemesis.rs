@@ -23,6 +23,8 @@ pub enum Kind {
     Loss,
     /// A node's packets take longer.
     Slow,
+    /// Less fits through to and from a node.
+    Narrow,
     /// A node's wall clock jumps.
     ClockJump,
     /// A node's clocks drift.
@@ -91,7 +93,13 @@ fn one(choices: &Choices, id: u64, kind: Kind, node: String, for_ms: u64, swarm:
             let probability = choice("nemesis.loss").between(1, 30) as f64 / 100.0;
             Fault::Loss { from: vec![node], to: rest, probability, for_ms }
         }
-        Kind::Slow => Fault::Slow { from: vec![node], to: rest, by_ms: choice("nemesis.slow").between(1, 500), for_ms },
+        Kind::Slow => {
+            Fault::Slow { from: vec![node], to: rest, by_ms: choice("nemesis.slow").between(1, 500), for_ms }
+        }
+        Kind::Narrow => {
+            let bytes_per_s = choice("nemesis.narrow").between(10_000, 1_000_000);
+            Fault::Narrow { from: vec![node], to: rest, bytes_per_s, for_ms }
+        }
         Kind::ClockJump => {
             let by_ms = choice("nemesis.jump").between(0, 120_000) as i64 - 60_000;
             Fault::ClockJump { node, by_ms }
@@ -106,7 +114,8 @@ fn one(choices: &Choices, id: u64, kind: Kind, node: String, for_ms: u64, swarm:
 /// A non-empty part of `all`, each item with even odds.
 fn part<T: Clone>(choices: &Choices, what: &str, all: &[T]) -> Vec<T> {
     let drawn = |n: usize| choices.world(what, n as u64, 0).chance(0.5);
-    let some: Vec<T> = all.iter().enumerate().filter(|(n, _)| drawn(*n)).map(|(_, item)| item.clone()).collect();
+    let some: Vec<T> =
+        all.iter().enumerate().filter(|(n, _)| drawn(*n)).map(|(_, item)| item.clone()).collect();
     if some.is_empty() { all.to_vec() } else { some }
 }
 

@@ -71,7 +71,13 @@ impl Nodes {
         nodes
     }
 
-    fn add(&mut self, name: &str, role: Option<Role>, main: Option<Main>, supervisor: Option<Supervisor>) -> NodeId {
+    fn add(
+        &mut self,
+        name: &str,
+        role: Option<Role>,
+        main: Option<Main>,
+        supervisor: Option<Supervisor>,
+    ) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
         let taken = self.by_name.insert(name.to_string(), id);
         assert!(taken.is_none(), "two nodes are called {name}");
@@ -221,7 +227,9 @@ pub(crate) fn stop(world: &Rc<World>, id: NodeId, end: End) {
     let futures = world.exec.borrow_mut().kill(process);
     let here = Here { node: id, node_key: world.nodes.borrow().get(id).key, process };
     world.as_node(here, || drop(futures));
-    if let Some(supervisor) = supervisor.filter(|supervisor| end != End::MachineCrash && starts <= supervisor.give_up_after) {
+    if let Some(supervisor) =
+        supervisor.filter(|supervisor| end != End::MachineCrash && starts <= supervisor.give_up_after)
+    {
         later(world, supervisor.restart_after_ms, Action::Start(id));
     }
 }

@@ -139,11 +139,16 @@ where
     /// When it is not JSON, truncated, of another format, has an unknown or ill-typed field, or was edited under its
     /// seal.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Unusable> {
-        let unusable =
-            |field: &str, problem: String| Unusable { file: file.to_path_buf(), field: field.into(), problem };
+        let unusable = |field: &str, problem: String| Unusable {
+            file: file.to_path_buf(),
+            field: field.into(),
+            problem,
+        };
         let raw: serde_json::Value = serde_json::from_str(text).map_err(|error| {
             let problem = match error.classify() {
-                serde_json::error::Category::Eof => format!("the file is truncated ({error}): record it again"),
+                serde_json::error::Category::Eof => {
+                    format!("the file is truncated ({error}): record it again")
+                }
                 _ => format!("not JSON ({error}): a recording is what `wavetank run` wrote"),
             };
             unusable("", problem)
@@ -151,11 +156,15 @@ where
         match raw.get("format").and_then(serde_json::Value::as_str) {
             Some(FORMAT) => {}
             Some(other) => {
-                let problem = format!("this build reads {FORMAT}, not {other}: replay it with the build that wrote it");
+                let problem =
+                    format!("this build reads {FORMAT}, not {other}: replay it with the build that wrote it");
                 return Err(unusable("format", problem));
             }
             None => {
-                return Err(unusable("format", format!("missing: a recording begins with \"format\": \"{FORMAT}\"")));
+                return Err(unusable(
+                    "format",
+                    format!("missing: a recording begins with \"format\": \"{FORMAT}\""),
+                ));
             }
         }
         let recording: Self = serde_path_to_error::deserialize(&raw).map_err(|error| {
@@ -195,7 +204,8 @@ mod tests {
             when: When::AtMs(5),
             fault: Fault::Pause { node: "agent-1".into(), for_ms: 10 },
         }];
-        let operations = [("jt1".to_string(), vec![Operation { id: 1, think_ms: 0, what: "send".to_string() }])];
+        let operations =
+            [("jt1".to_string(), vec![Operation { id: 1, think_ms: 0, what: "send".to_string() }])];
         let plan = Plan {
             scenario: "s".into(),
             seed: 7,
@@ -223,7 +233,10 @@ mod tests {
         let cases = [
             ("hello".to_string(), "f.json: not JSON"),
             (good[..good.len() / 2].to_string(), "f.json: the file is truncated"),
-            (good.replace("recording/1", "recording/9"), "f.json: format: this build reads wavetank-recording/1, not"),
+            (
+                good.replace("recording/1", "recording/9"),
+                "f.json: format: this build reads wavetank-recording/1, not",
+            ),
             ("{}".to_string(), "f.json: format: missing"),
             (good.replace("\"pause\"", "\"puase\""), "f.json: plan.faults[0].fault: unknown variant `puase`"),
             (good.replace("\"seed\": 7", "\"seed\": \"x\""), "f.json: plan.seed: invalid type"),

@@ -10,10 +10,13 @@
 pub(crate) fn sealed<T: Send>(seed: u64, body: impl FnOnce() -> T + Send) -> T {
     crate::panics::install();
     std::thread::scope(|scope| {
-        let room = std::thread::Builder::new().name("tank".into()).stack_size(STACK_BYTES).spawn_scoped(scope, || {
-            madsim::runtime::Runtime::with_seed_and_config(seed, madsim::Config::default())
-                .block_on(async { body() })
-        });
+        let room = std::thread::Builder::new().name("tank".into()).stack_size(STACK_BYTES).spawn_scoped(
+            scope,
+            || {
+                madsim::runtime::Runtime::with_seed_and_config(seed, madsim::Config::default())
+                    .block_on(async { body() })
+            },
+        );
         match room.expect("a thread can be started").join() {
             Ok(value) => value,
             Err(panic) => std::panic::resume_unwind(panic),

@@ -6,7 +6,10 @@
 use crate::plan::Plan;
 
 /// Shrinks `plan`. `still` runs a candidate and says whether it shows the same signature; it is called once a candidate.
-pub fn shrink<C: Clone, O: Clone>(plan: &Plan<C, O>, mut still: impl FnMut(&Plan<C, O>) -> bool) -> Plan<C, O> {
+pub fn shrink<C: Clone, O: Clone>(
+    plan: &Plan<C, O>,
+    mut still: impl FnMut(&Plan<C, O>) -> bool,
+) -> Plan<C, O> {
     let mut best = plan.clone();
     loop {
         let before = size(&best);
@@ -57,24 +60,25 @@ mod tests {
 
     #[test]
     fn what_is_not_needed_goes_and_what_is_needed_stays() {
-        let fault = |id| Scheduled {
-            id,
-            when: When::default(),
-            fault: Fault::Pause { node: "a".into(), for_ms: 1 },
-        };
-        let operations = |ids: std::ops::Range<u32>| ids.map(|id| Operation { id, think_ms: 0, what: () }).collect();
+        let fault =
+            |id| Scheduled { id, when: When::default(), fault: Fault::Pause { node: "a".into(), for_ms: 1 } };
+        let operations =
+            |ids: std::ops::Range<u32>| ids.map(|id| Operation { id, think_ms: 0, what: () }).collect();
         let plan = Plan {
             scenario: "s".into(),
             seed: 1,
             config: (),
-            operations: [("w1".to_string(), operations(0..50)), ("w2".to_string(), operations(50..60))].into(),
+            operations: [("w1".to_string(), operations(0..50)), ("w2".to_string(), operations(50..60))]
+                .into(),
             faults: (0..20).map(fault).collect(),
             overrides: vec![],
         };
         let mut runs = 0;
         let small = shrink(&plan, |plan| {
             runs += 1;
-            let has = |worker: &str, id| plan.operations.get(worker).is_some_and(|ops| ops.iter().any(|op| op.id == id));
+            let has = |worker: &str, id| {
+                plan.operations.get(worker).is_some_and(|ops| ops.iter().any(|op| op.id == id))
+            };
             plan.faults.iter().any(|f| f.id == 13) && has("w1", 7) && has("w1", 41)
         });
         assert_eq!(small.faults.iter().map(|f| f.id).collect::<Vec<_>>(), [13]);

@@ -184,7 +184,15 @@ impl Trace {
         self.brief(3, at_ns, node, armed_by, "timer", 0)
     }
 
-    fn brief(&mut self, kind: u8, at_ns: u64, node: NodeId, parent: EventId, name: &'static str, task: u64) -> EventId {
+    fn brief(
+        &mut self,
+        kind: u8,
+        at_ns: u64,
+        node: NodeId,
+        parent: EventId,
+        name: &'static str,
+        task: u64,
+    ) -> EventId {
         let mut bytes = [0u8; 29];
         bytes[0] = kind;
         bytes[1..9].copy_from_slice(&at_ns.to_le_bytes());
@@ -296,14 +304,15 @@ mod tests {
 
     #[test]
     fn what_is_kept_never_changes_the_hash() {
-        let [nothing, events, story, everything] = [Keep::Nothing, Keep::Events, Keep::Story, Keep::Everything].map(|keep| {
-            let mut trace = Trace::new(keep);
-            let step = trace.step(1, NodeId(1), EventId::NONE, 9);
-            trace.record(2, NodeId(2), step, Weight::Detail, "net.deliver", &[]);
-            trace.record(3, NodeId(2), step, Weight::Story, "net.frame", &[]);
-            trace.record(4, NodeId(2), step, Weight::Event, "fault", &[("id", Value::U64(3))]);
-            trace.finish()
-        });
+        let [nothing, events, story, everything] =
+            [Keep::Nothing, Keep::Events, Keep::Story, Keep::Everything].map(|keep| {
+                let mut trace = Trace::new(keep);
+                let step = trace.step(1, NodeId(1), EventId::NONE, 9);
+                trace.record(2, NodeId(2), step, Weight::Detail, "net.deliver", &[]);
+                trace.record(3, NodeId(2), step, Weight::Story, "net.frame", &[]);
+                trace.record(4, NodeId(2), step, Weight::Event, "fault", &[("id", Value::U64(3))]);
+                trace.finish()
+            });
         assert!([&events, &story, &everything].iter().all(|trace| trace.0 == nothing.0));
         let kept = [&nothing, &events, &story, &everything].map(|trace| trace.1.len());
         assert_eq!(kept, [0, 1, 2, 4]);

@@ -2,6 +2,7 @@
 
 use crate::exec::ProcessId;
 use crate::fault::{Action, EventPattern, Fault, FramePattern, Scheduled, When, matches};
+use crate::net::Impairment;
 use crate::node::{self, End};
 use crate::tap::{FrameSeen, HoldId, Verdict};
 use crate::timer::Due;
@@ -11,7 +12,6 @@ use rt::observe::{Event, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::rc::Rc;
-use std::time::Duration;
 
 /// What a matching frame brings about.
 enum Response {
@@ -84,7 +84,8 @@ impl Trouble {
 pub(crate) fn install(world: &Rc<World>) {
     let schedule = world.trouble.borrow().schedule.clone();
     for (index, scheduled) in schedule.iter().enumerate() {
-        let on_frames = matches!(scheduled.fault, Fault::Hold { .. } | Fault::Delay { .. } | Fault::Reset { .. });
+        let on_frames =
+            matches!(scheduled.fault, Fault::Hold { .. } | Fault::Delay { .. } | Fault::Reset { .. });
         if on_frames && scheduled.when == When::default() {
             world.act(Action::Strike(index));
         } else {
@@ -110,12 +111,16 @@ impl World {
                 let at = (at_ms * 1_000_000).max(self.now.get());
                 self.timers.borrow_mut().arm(at, NodeId::WORLD, self.cause.get(), Due::Act(action));
             }
-            When::Event(pattern) => trouble.events.push(ArmedEvent { pattern: pattern.clone(), seen: 0, action }),
+            When::Event(pattern) => {
+                trouble.events.push(ArmedEvent { pattern: pattern.clone(), seen: 0, action })
+            }
             When::Frame(pattern) => {
                 let response = Response::Act(action);
                 trouble.frames.push(ArmedFrame { pattern: pattern.clone(), seen: 0, response });
             }
-            When::Poll { node, nth } => trouble.polls.push(ArmedPoll { node: node.clone(), nth: *nth, action }),
+            When::Poll { node, nth } => {
+                trouble.polls.push(ArmedPoll { node: node.clone(), nth: *nth, action })
+            }
             When::Point { node, point, nth } => {
                 let (node, point, nth) = (node.clone(), point.clone(), *nth);
                 trouble.points.push(ArmedPoint { node, point, nth, seen: 0, action });
@@ -131,15 +136,15 @@ impl World {
             Action::Start(id) => node::start(self, id),
             Action::Exit(id) => node::stop(self, id, End::Exit),
             Action::Crash(id) => node::stop(self, id, End::Crash),
-            Action::Heal { from, to } => self.on_links("fault.heal", &from, &to, |kernel, cx, a, b| kernel.heal(cx, a, b)),
-            Action::SetLoss { from, to, probability } => {
-                self.on_links("fault.loss_ends", &from, &to, |kernel, _, a, b| kernel.set_loss(a, b, probability));
+            Action::Heal { from, to } => {
+                self.on_links("fault.heal", &from, &to, |kernel, _, a, b| kernel.heal(a, b))
             }
-            Action::SetSlow { from, to, by_ms } => {
-                let extra = Duration::from_millis(by_ms);
-                self.on_links("fault.slow_ends", &from, &to, |kernel, _, a, b| kernel.set_latency(a, b, extra));
+            Action::Mend { from, to, impairment } => {
+                self.on_links("fault.mend", &from, &to, |kernel, _, a, b| kernel.mend(a, b, impairment));
             }
-            Action::SetDrift { node, ppm } => self.nodes.borrow_mut().get_mut(node).clock.set_drift(self.now.get(), ppm),
+            Action::SetDrift { node, ppm } => {
+                self.nodes.borrow_mut().get_mut(node).clock.set_drift(self.now.get(), ppm)
+            }
             Action::Release(hold) => self.kernel(|kernel, cx| kernel.release(cx, hold)),
         });
     }
@@ -152,7 +157,11 @@ impl World {
         mut change: impl FnMut(&mut crate::net::Kernel, &mut crate::net::Cx<'_>, NodeId, NodeId),
     ) {
         let (from_names, to_names) = (from.join(","), to.join(","));
-        let event = self.record(Weight::Event, what, &[("from", Value::Str(&from_names)), ("to", Value::Str(&to_names))]);
+        let event = self.record(
+            Weight::Event,
+            what,
+            &[("from", Value::Str(&from_names)), ("to", Value::Str(&to_names))],
+        );
         let before = self.cause.replace(event);
         for (a, b) in links(self, from, to).unwrap_or_default() {
             self.kernel(|kernel, cx| change(kernel, cx, a, b));
@@ -168,7 +177,11 @@ impl World {
             return;
         }
         let words = fault.describe();
-        self.cause.set(self.record(Weight::Event, "fault", &[("id", Value::from(id)), ("what", Value::Str(&words))]));
+        self.cause.set(self.record(
+            Weight::Event,
+            "fault",
+            &[("id", Value::from(id)), ("what", Value::Str(&words))],
+        ));
         if self.apply(id, fault) {
             self.trouble.borrow_mut().landed.insert(id);
         }
@@ -179,7 +192,9 @@ impl World {
         match fault {
             Fault::Pause { node, for_ms } => node::pause(self, self.id(&node), for_ms),
             Fault::Crash { node, restart_after_ms } => self.crash(&node, End::Crash, restart_after_ms),
-            Fault::MachineCrash { node, restart_after_ms } => self.crash(&node, End::MachineCrash, restart_after_ms),
+            Fault::MachineCrash { node, restart_after_ms } => {
+                self.crash(&node, End::MachineCrash, restart_after_ms)
+            }
             Fault::Cut { from, to, both_ways, for_ms } => {
                 self.cut(&from, &to, for_ms);
                 if both_ways {
@@ -188,15 +203,13 @@ impl World {
                 true
             }
             Fault::Loss { from, to, probability, for_ms } => {
-                self.on_links("fault.loss", &from, &to, |kernel, _, a, b| kernel.set_loss(a, b, probability));
-                node::later(self, for_ms, Action::SetLoss { from, to, probability: 0.0 });
-                true
+                self.worsen("fault.loss", from, to, Impairment::Loss(probability), for_ms)
             }
             Fault::Slow { from, to, by_ms, for_ms } => {
-                let extra = Duration::from_millis(by_ms);
-                self.on_links("fault.slow", &from, &to, |kernel, _, a, b| kernel.set_latency(a, b, extra));
-                node::later(self, for_ms, Action::SetSlow { from, to, by_ms: 0 });
-                true
+                self.worsen("fault.slow", from, to, Impairment::Latency(by_ms * 1_000_000), for_ms)
+            }
+            Fault::Narrow { from, to, bytes_per_s, for_ms } => {
+                self.worsen("fault.narrow", from, to, Impairment::Bandwidth(bytes_per_s), for_ms)
             }
             Fault::ClockJump { node, by_ms } => {
                 let node = self.id(&node);
@@ -213,12 +226,29 @@ impl World {
                 let mut trouble = self.trouble.borrow_mut();
                 trouble.holds += 1;
                 let hold = HoldId(trouble.holds);
-                trouble.frames.push(ArmedFrame { pattern: frame, seen: 0, response: Response::Hold { fault: id, hold, until } });
+                trouble.frames.push(ArmedFrame {
+                    pattern: frame,
+                    seen: 0,
+                    response: Response::Hold { fault: id, hold, until },
+                });
                 false
             }
             Fault::Delay { frame, by_ms } => self.await_frame(frame, Response::Delay { fault: id, by_ms }),
             Fault::Reset { frame } => self.await_frame(frame, Response::Reset { fault: id }),
         }
+    }
+
+    fn worsen(
+        &self,
+        what: &'static str,
+        from: Vec<String>,
+        to: Vec<String>,
+        impairment: Impairment,
+        for_ms: u64,
+    ) -> bool {
+        self.on_links(what, &from, &to, |kernel, _, a, b| kernel.worsen(a, b, impairment));
+        node::later(self, for_ms, Action::Mend { from, to, impairment });
+        true
     }
 
     fn await_frame(&self, pattern: FramePattern, response: Response) -> bool {
@@ -259,7 +289,10 @@ impl World {
         for (index, armed) in trouble.frames.iter_mut().enumerate() {
             let pattern = &armed.pattern;
             let is_end = |end: &Option<String>, id| end.as_ref().is_none_or(|name| name == nodes.name(id));
-            if is_end(&pattern.from, frame.from) && is_end(&pattern.to, frame.to) && matches(&pattern.words, frame.label) {
+            if is_end(&pattern.from, frame.from)
+                && is_end(&pattern.to, frame.to)
+                && matches(&pattern.words, frame.label)
+            {
                 armed.seen += 1;
                 if armed.seen == pattern.nth && matched.is_none() {
                     matched = Some(index);

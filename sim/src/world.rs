@@ -75,7 +75,12 @@ pub(crate) fn fail(claim: String) {
 
 impl World {
     /// Records an event caused by what runs now, at the node that runs now.
-    pub(crate) fn record(&self, weight: Weight, name: &'static str, fields: &[(&'static str, Value<'_>)]) -> EventId {
+    pub(crate) fn record(
+        &self,
+        weight: Weight,
+        name: &'static str,
+        fields: &[(&'static str, Value<'_>)],
+    ) -> EventId {
         self.record_at(self.here.get().node, weight, name, fields)
     }
 
@@ -94,8 +99,13 @@ impl World {
     pub(crate) fn kernel<T>(&self, f: impl FnOnce(&mut Kernel, &mut Cx<'_>) -> T) -> T {
         let mut tap = |frame: &FrameSeen<'_>| -> Verdict { self.see_frame(frame) };
         let mut trace = self.trace.borrow_mut();
-        let mut cx =
-            Cx { now: self.now.get(), choices: &self.choices, trace: &mut trace, cause: &self.cause, tap: &mut tap };
+        let mut cx = Cx {
+            now: self.now.get(),
+            choices: &self.choices,
+            trace: &mut trace,
+            cause: &self.cause,
+            tap: &mut tap,
+        };
         f(&mut self.kernel.borrow_mut(), &mut cx)
     }
 

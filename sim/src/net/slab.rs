@@ -63,6 +63,12 @@ impl<T> Slab<T> {
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
+
+    /// How many slots there are, in use or not.
+    #[cfg(test)]
+    pub(super) fn slots(&self) -> usize {
+        self.slots.len()
+    }
 }
 
 #[cfg(test)]
