@@ -4,7 +4,7 @@
 //! One connection carries what etcd's clients carry over one HTTP/2 connection: calls, a stream of watches, and pings.
 //! A label reads `etcd.txn KEY ...`, with every key touched up to a few, and its answer's `etcd.txn.reply KEY ...`.
 
-use crate::api::{Op, Request, Response, WatchRequest, WatchResponse};
+use crate::api::{Op, Request, Response, TxnRequest, WatchRequest, WatchResponse};
 use crate::error::EtcdError;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -90,28 +90,48 @@ pub(crate) fn watch_label(response: &WatchResponse) -> String {
     }
 }
 
+/// A request's kind and the first key it touches.
+pub(crate) fn kind_and_key(request: &Request) -> (&'static str, &[u8]) {
+    match request {
+        Request::Range(range) => ("range", &range.key),
+        Request::Put(put) => ("put", &put.key),
+        Request::DeleteRange(delete) => ("delete", &delete.key),
+        Request::Txn(txn) => ("txn", txn_keys(txn).next().map_or(&[], |key| key)),
+        Request::Compact { .. } => ("compact", &[]),
+        Request::LeaseGrant { .. } => ("lease.grant", &[]),
+        Request::LeaseRevoke { .. } => ("lease.revoke", &[]),
+        Request::LeaseKeepAlive { .. } => ("lease.keepalive", &[]),
+        Request::LeaseTimeToLive { .. } => ("lease.ttl", &[]),
+        Request::LeaseLeases => ("lease.list", &[]),
+    }
+}
+
 /// A request's kind and what it is about.
 pub(crate) fn request_words(request: &Request) -> String {
+    let (kind, key) = kind_and_key(request);
     match request {
-        Request::Range(range) => format!("range {}", text(&range.key)),
-        Request::Put(put) => format!("put {}", text(&put.key)),
-        Request::DeleteRange(delete) => format!("delete {}", text(&delete.key)),
-        Request::Txn(txn) => {
-            let compared = txn.compare.iter().map(|compare| &compare.key);
-            let touched = txn.success.iter().chain(&txn.failure).map(|op| match op {
-                Op::Range(range) => &range.key,
-                Op::Put(put) => &put.key,
-                Op::DeleteRange(delete) => &delete.key,
-            });
-            format!("txn {}", words(compared.chain(touched)))
+        Request::Txn(txn) => format!("{kind} {}", words(txn_keys(txn))),
+        Request::Compact { revision } => format!("{kind} {revision}"),
+        Request::LeaseGrant { ttl_s, id } => format!("{kind} {id} ttl={ttl_s}"),
+        Request::LeaseRevoke { id }
+        | Request::LeaseKeepAlive { id }
+        | Request::LeaseTimeToLive { id, .. } => {
+            format!("{kind} {id}")
         }
-        Request::Compact { revision } => format!("compact {revision}"),
-        Request::LeaseGrant { ttl_s, id } => format!("lease.grant {id} ttl={ttl_s}"),
-        Request::LeaseRevoke { id } => format!("lease.revoke {id}"),
-        Request::LeaseKeepAlive { id } => format!("lease.keepalive {id}"),
-        Request::LeaseTimeToLive { id, .. } => format!("lease.ttl {id}"),
-        Request::LeaseLeases => "lease.list".to_string(),
+        Request::LeaseLeases => kind.to_string(),
+        Request::Range(_) | Request::Put(_) | Request::DeleteRange(_) => format!("{kind} {}", text(key)),
     }
+}
+
+/// The keys a transaction may touch: those compared, then those of its operations.
+fn txn_keys(txn: &TxnRequest) -> impl Iterator<Item = &Bytes> {
+    let compared = txn.compare.iter().map(|compare| &compare.key);
+    let touched = txn.success.iter().chain(&txn.failure).map(|op| match op {
+        Op::Range(range) => &range.key,
+        Op::Put(put) => &put.key,
+        Op::DeleteRange(delete) => &delete.key,
+    });
+    compared.chain(touched)
 }
 
 /// The distinct keys, in order of appearance, up to a few.
@@ -136,7 +156,7 @@ fn text(key: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Compare, CompareOp, CompareTarget, PutRequest, TxnRequest, TxnResponse};
+    use crate::api::{Compare, CompareOp, CompareTarget, PutRequest, TxnResponse};
 
     #[test]
     fn frames_decode_to_what_was_encoded() {

@@ -4,6 +4,7 @@ use super::outbox::Outbox;
 use super::{ServerConfig, Shared, lock};
 use crate::api::Request;
 use rt::time::Instant;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -13,8 +14,9 @@ pub(super) const QUEUE: usize = 1024;
 
 /// A request on its way to the store.
 pub(super) struct Pending {
-    /// Who asks, by a hash of its address: stable, unlike a connection's number.
-    pub(super) peer: u64,
+    /// Who asks for what, as a hash of the peer's address and the request's kind and first key: stable, unlike a
+    /// connection's number.
+    pub(super) entity: u64,
     /// The client's own number of the request.
     pub(super) id: u64,
     pub(super) request: Request,
@@ -30,13 +32,14 @@ pub(super) async fn run(
     started: Instant,
 ) {
     let mut batch = Vec::new();
+    let mut ordinals = Ordinals::default();
     loop {
         let expiry = lock(&shared.disk).next_expiry().map(|due| next_check(&config, started, due));
         tokio::select! {
             biased;
             received = queue.recv_many(&mut batch, QUEUE) => match received {
                 0 => return,
-                _ => apply(&shared, &config, &mut batch).await,
+                _ => apply(&shared, &config, &mut ordinals, &mut batch).await,
             },
             // Leases change only in this task, so the deadline is current.
             () = until(expiry) => expire(&shared, &config).await,
@@ -44,10 +47,22 @@ pub(super) async fn run(
     }
 }
 
+/// Numbers the fsyncs of one entity, so that what is drawn for one depends on no other.
+#[derive(Default)]
+struct Ordinals(BTreeMap<u64, u64>);
+
+impl Ordinals {
+    fn next(&mut self, entity: u64) -> u64 {
+        let count = self.0.entry(entity).or_default();
+        *count += 1;
+        *count
+    }
+}
+
 /// Writes one batch to the disk, then applies and answers it in order.
-async fn apply(shared: &Shared, config: &ServerConfig, batch: &mut Vec<Pending>) {
+async fn apply(shared: &Shared, config: &ServerConfig, ordinals: &mut Ordinals, batch: &mut Vec<Pending>) {
     if let Some(first) = batch.iter().find(|pending| needs_fsync(&pending.request)) {
-        fsync(config, first.peer, first.id).await;
+        fsync(config, first.entity, ordinals.next(first.entity)).await;
     }
     rt::preempt("etcd.before-apply").await;
     for pending in batch.drain(..) {

@@ -20,7 +20,7 @@ pub(super) async fn run(
     progress_notify_ms: u64,
 ) {
     let Ok(peer) = stream.peer_addr() else { return };
-    let peer = rt::choice::stable_hash(peer.ip().to_string().as_bytes());
+    let peer = peer.ip().to_string();
     let outbox = Arc::new(Outbox::default());
     shared.volatile().outboxes.insert(number, outbox.clone());
     // Also when this task is dropped in the middle, as at the server's end.
@@ -40,7 +40,7 @@ pub(super) async fn run(
 struct Connection {
     shared: Arc<Shared>,
     number: u64,
-    peer: u64,
+    peer: String,
     outbox: Arc<Outbox>,
 }
 
@@ -57,9 +57,11 @@ impl Connection {
         while let Some(body) = rt::net::read_frame(&mut reader, wire::MAX_REQUEST_FRAME_BYTES).await? {
             match wire::decode(&body)? {
                 Call::Request { id, request } => {
+                    let (kind, key) = wire::kind_and_key(&request);
+                    let entity =
+                        rt::choice::stable_hash(&[self.peer.as_bytes(), kind.as_bytes(), key].concat());
                     let words = rt::observe::listens().then(|| wire::request_words(&request));
-                    let pending =
-                        Pending { peer: self.peer, id, request, words, outbox: self.outbox.clone() };
+                    let pending = Pending { entity, id, request, words, outbox: self.outbox.clone() };
                     if requests.send(pending).await.is_err() {
                         return Ok(());
                     }

@@ -69,8 +69,9 @@ pub async fn serve(listener: TcpListener, disk: Disk, config: ServerConfig) -> i
             Some(_) = tasks.join_next() => {}
             accepted = listener.accept() => {
                 connections += 1;
+                let every_ms = config.progress_notify_ms;
                 let connection =
-                    connection::run(shared.clone(), requests.clone(), connections, accepted?, config.progress_notify_ms);
+                    connection::run(shared.clone(), requests.clone(), connections, accepted?, every_ms);
                 tasks.spawn("etcd.connection", connection);
             }
         }
