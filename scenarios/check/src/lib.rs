@@ -1,1 +1,27 @@
 //! Histories of Kafka clients and verdicts on them: pure functions, usable on anyone's history.
+//!
+//! * [`History`]: what clients asked for and were told, in one compact form; [`Atom`] is a key or a value
+//! * [`case`]: reading and writing the JSON form `kq-case/1`
+//! * [`strict`]: the verdict, with one module an anomaly family, each of which says what it means by it:
+//!   [`torn`], [`aborted_read`], [`lost_write`], [`unseen`], [`duplicate`], [`inconsistent_offset`]
+//! * [`vacuity`]: whether the history could have failed at all
+//! * [`oracle`]: the white-box check, which knows which transaction every record was meant for
+//!
+//! The families that Jepsen's `jepsen.tests.kafka` also has keep its names and its rules; tests hold them against the
+//! output of that checker.
+
+pub mod aborted_read;
+pub mod case;
+pub mod duplicate;
+mod facts;
+mod history;
+pub mod inconsistent_offset;
+pub mod lost_write;
+pub mod oracle;
+pub mod torn;
+pub mod unseen;
+pub mod vacuity;
+mod verdict;
+
+pub use history::{Ack, Atom, Event, Function, History, Op, Polled, Status};
+pub use verdict::{FinalReads, Signature, Verdict, strict};
