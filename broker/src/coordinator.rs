@@ -208,10 +208,10 @@ pub enum CoordinatorError {
 /// Why a watch ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
-    /// The revision to start from was compacted; events up to `compact_revision` are gone for good.
+    /// The revision to start from was compacted; events before `compact_revision` are gone for good.
     #[error("compacted at revision {compact_revision}")]
     Compacted {
-        /// The compaction's revision.
+        /// The first revision that a new watch may start from.
         compact_revision: i64,
     },
     /// The connection or the watch broke. A new watch may resume after the last revision seen.

@@ -92,7 +92,7 @@ async fn follow(watch: &HeadWatch, events: &mut dyn crate::coordinator::Watch) {
                 rt::mark!(reachable, "a watch over heads was compacted away");
                 watch.update(|known| {
                     known.floor = known.floor.max(compact_revision);
-                    known.next_revision = known.next_revision.max(compact_revision + 1);
+                    known.next_revision = known.next_revision.max(compact_revision);
                 });
                 return;
             }

@@ -97,7 +97,7 @@ async fn hold(context: &Context, registration: Registration) {
                 }
                 Err(broken) => {
                     if let WatchError::Compacted { compact_revision } = broken {
-                        next_revision = compact_revision + 1;
+                        next_revision = compact_revision;
                     }
                     watch = None;
                     sleep(RETRY).await;
