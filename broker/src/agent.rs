@@ -41,7 +41,12 @@ impl Context {
 
     /// The patience of a request.
     pub(crate) fn patience(&self) -> Patience {
-        Patience::new(self.config.request_limit_ms, self.config.retry_backoff_ms)
+        self.patience_for(self.config.request_limit_ms)
+    }
+
+    /// The patience of something that may take `limit_ms`.
+    pub(crate) fn patience_for(&self, limit_ms: u64) -> Patience {
+        Patience::new(limit_ms, self.config.coordinator_timeout_ms, self.config.retry_backoff_ms)
     }
 }
 

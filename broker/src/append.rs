@@ -306,7 +306,8 @@ impl Append<'_> {
             "lso <= high watermark",
             plan.head.last_stable_offset() <= plan.head.high_watermark()
         );
-        let (Some(chunk), Some(position)) = (self.chunk, *position) else { return };
+        let stored = self.chunk.zip(*position);
+        let (chunk, position) = stored.expect("a batch is stored before it is committed");
         let body = Body::Chunk { chunk, position, length: bytes.len() as u32 };
         let entry = IndexEntry { base_offset, max_timestamp_ms: header.max_timestamp_ms, body };
         ops.push(Op::put(head_key, codec::encode(&plan.head)));

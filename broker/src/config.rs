@@ -25,7 +25,8 @@ pub struct AgentConfig {
     pub coordinator_timeout_ms: u64,
     /// The longest wait for one answer of the object store.
     pub store_timeout_ms: u64,
-    /// How long the agent works on a request (EndTxn excepted) before it answers a retriable error.
+    /// How long the agent works on a request (EndTxn excepted) before it answers a retriable error. No try begins that
+    /// could outlast it by the coordinator's time-out.
     pub request_limit_ms: u64,
     /// How long the agent works on one EndTxn. Longer than a client waits: the loop ends what is current when it gets
     /// through, as findings.md ("The faces of finding 9") describes.

@@ -7,8 +7,8 @@
 
 use crate::agent::Context;
 use crate::codec;
-use crate::coordinator::{Compare, KeyValue, Op, Range};
-use crate::gate::{Fault, Patience, Snapshot, Stored};
+use crate::coordinator::{Compare, KeyValue, Op, OpResponse, Range};
+use crate::gate::{Fault, Snapshot, Stored};
 use crate::layout;
 use crate::producer::ProducerEntry;
 use crate::records::{AbortedRange, Body, Head, IndexEntry, TopicEntry};
@@ -17,7 +17,7 @@ use crate::transaction::TxnState;
 use rt::time::wall_ms;
 use std::sync::Arc;
 
-/// Partitions per step: at most five operations each, within etcd's 128.
+/// Partitions per step: at most five operations each and one more, within etcd's 128.
 const STEP: usize = 24;
 /// How long one agent keeps trying; then the scan takes over.
 const LIMIT_MS: u64 = 10_000;
@@ -32,7 +32,7 @@ pub(crate) struct Prepared {
 /// Finishes a transaction, trying again while the coordinator is away.
 pub(crate) async fn run(context: Arc<Context>, prepared: Prepared) {
     let id = &prepared.transactional_id;
-    let mut patience = Patience::new(LIMIT_MS, context.config.retry_backoff_ms);
+    let mut patience = context.patience_for(LIMIT_MS);
     loop {
         match step(&context, id).await {
             Ok(Step::Marked) => {}
@@ -70,8 +70,16 @@ async fn step(context: &Context, id: &str) -> Result<Step, Fault> {
     if parts.is_empty() {
         return complete(context, id, state, committed, guard).await;
     }
-    mark(context, state, committed, guard, &parts).await?;
-    Ok(Step::Marked)
+    match mark(context, id, state, committed, guard.clone(), &parts).await? {
+        Left::Nothing => complete(context, id, state, committed, guard).await,
+        Left::Unknown => Ok(Step::Marked),
+    }
+}
+
+/// What a step of markers left to do.
+enum Left {
+    Nothing,
+    Unknown,
 }
 
 async fn complete(
@@ -99,11 +107,12 @@ async fn complete(
 /// Writes the markers of the partitions whose `txn_parts` keys are given.
 async fn mark(
     context: &Context,
+    id: &str,
     state: &TxnState,
     committed: bool,
     guard: Compare,
     parts: &[KeyValue],
-) -> Result<(), Fault> {
+) -> Result<Left, Fault> {
     let partitions: Vec<(&str, i32)> = parts.iter().filter_map(|kv| layout::partition_of(&kv.key)).collect();
     let mut ranges = Vec::with_capacity(3 * partitions.len());
     for (topic, partition) in &partitions {
@@ -116,24 +125,26 @@ async fn mark(
     for (topic, partition) in &partitions {
         step.add(topic, *partition, &mut now)?;
     }
-    for part in parts {
-        step.ops.push(Op::delete(part.key.clone()));
-    }
+    step.ops.extend(parts.iter().map(|part| Op::delete(part.key.clone())));
+    let parts_key = layout::txn_parts(id);
+    step.ops.push(Op::Range(Range::span(parts_key.clone(), layout::end_of(&parts_key), 1)));
     rt::preempt("finish.before-markers").await;
-    // Not applied: a produce got in between, or another agent was quicker. Both show at the next step.
-    if context.gate.commit(step.compares, step.ops).await?.is_some() {
-        for (partition, offset) in step.written {
-            rt::event!(
-                "marker.written",
-                partition = &partition,
-                offset = offset,
-                producer_id = state.producer_id,
-                epoch = state.epoch,
-                committed = committed,
-            );
-        }
+    let Some(answer) = context.gate.commit(step.compares, step.ops).await? else {
+        // A produce got in between, or another agent was quicker. Both show at the next step.
+        return Ok(Left::Unknown);
+    };
+    for (partition, offset) in step.written {
+        rt::event!(
+            "marker.written",
+            partition = &partition,
+            offset = offset,
+            producer_id = state.producer_id,
+            epoch = state.epoch,
+            committed = committed,
+        );
     }
-    Ok(())
+    let none_left = |last: &OpResponse| matches!(last, OpResponse::Range(left) if left.kvs.is_empty());
+    Ok(if answer.responses.last().is_some_and(none_left) { Left::Nothing } else { Left::Unknown })
 }
 
 struct MarkStep<'a> {

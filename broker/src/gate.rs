@@ -183,14 +183,21 @@ impl<T> Stored<T> {
 /// How long something is tried, and how long is waited between two tries.
 pub(crate) struct Patience {
     deadline: Instant,
+    /// What a try may take: none begins that could not end before the deadline.
+    reserve: Duration,
     wait: Duration,
     wait_max: Duration,
 }
 
 impl Patience {
-    pub(crate) fn new(limit_ms: u64, backoff_ms: u64) -> Self {
+    pub(crate) fn new(limit_ms: u64, reserve_ms: u64, backoff_ms: u64) -> Self {
         let wait = Duration::from_millis(backoff_ms);
-        Patience { deadline: Instant::now() + Duration::from_millis(limit_ms), wait, wait_max: wait * 16 }
+        Patience {
+            deadline: Instant::now() + Duration::from_millis(limit_ms),
+            reserve: Duration::from_millis(reserve_ms),
+            wait,
+            wait_max: wait * 16,
+        }
     }
 
     /// Whether the time allowed has run out.
@@ -200,7 +207,7 @@ impl Patience {
 
     /// Waits before the next try; false when there is no time for one.
     pub(crate) async fn pause(&mut self) -> bool {
-        if Instant::now() + self.wait >= self.deadline {
+        if Instant::now() + self.wait + self.reserve > self.deadline {
             return false;
         }
         sleep(self.wait).await;

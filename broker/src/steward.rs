@@ -179,8 +179,12 @@ async fn time_out(context: &Context, transactional_id: &str, revision: i64) -> R
     let key = layout::txn(transactional_id);
     let mut now = context.gate.read(vec![Range::key(key.clone())]).await?;
     let stored = now.one::<TxnState>()?;
-    let Some(state) = stored.value().filter(|state| state.phase == Phase::Ongoing) else { return Ok(()) };
-    if stored.revision() != revision {
+    let Some(state) = stored.value() else { return Ok(()) };
+    if state.phase.prepared().is_some() {
+        // Perhaps by an abort of ours whose answer was lost.
+        context.steward.finish(Prepared { transactional_id: transactional_id.to_string(), found: true });
+    }
+    if state.phase != Phase::Ongoing || stored.revision() != revision {
         return Ok(());
     }
     let aborted = state.timed_out();

@@ -10,7 +10,7 @@ use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Op, Range};
 use crate::finish::Prepared;
-use crate::gate::{Fault, Patience};
+use crate::gate::Fault;
 use crate::layout;
 use crate::transaction::{self, End, TxnState};
 use kafka_protocol::ResponseError;
@@ -57,7 +57,7 @@ async fn end(context: &Context, request: &EndTxnRequest) -> Result<Ended, Respon
     if request.transactional_id.is_empty() {
         return Err(ResponseError::InvalidRequest);
     }
-    let mut patience = Patience::new(context.config.end_txn_limit_ms, context.config.retry_backoff_ms);
+    let mut patience = context.patience_for(context.config.end_txn_limit_ms);
     let mut changed = false;
     loop {
         match attempt(context, request).await {

@@ -4,7 +4,6 @@ use super::text;
 use crate::agent::Context;
 use crate::append::{self, GROUP, Placed, Submission};
 use crate::batch;
-use crate::gate::Patience;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use kafka_protocol::messages::{ProduceRequest, ProduceResponse};
@@ -78,7 +77,7 @@ async fn execute(context: &Context, request: &ProduceRequest) -> Vec<Result> {
     }
     let id = request.transactional_id.as_ref().filter(|_| !transactional.is_empty()).map(|id| id.as_str());
     let limit_ms = context.config.request_limit_ms.min(request.timeout_ms.max(0) as u64);
-    let mut patience = Patience::new(limit_ms, context.config.retry_backoff_ms);
+    let mut patience = context.patience_for(limit_ms);
     while !waiting.is_empty() {
         let (at, group): (Vec<usize>, Vec<Submission>) = take_group(&mut waiting).into_iter().unzip();
         let appended = append::append(context, id, &group, &mut patience).await;
