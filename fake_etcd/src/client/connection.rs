@@ -40,7 +40,8 @@ struct Outgoing {
 #[derive(Default)]
 struct State {
     closed: bool,
-    heard: bool,
+    /// When the server was last heard.
+    heard: Option<Instant>,
     outgoing: VecDeque<Outgoing>,
     waiting: BTreeMap<u64, Waiting>,
     watches: BTreeMap<u64, mpsc::UnboundedSender<WatchResponse>>,
@@ -53,8 +54,6 @@ pub(super) struct Connection {
     outgoing: Notify,
     /// The task is to end.
     closing: Notify,
-    /// Something was heard.
-    heard: Notify,
 }
 
 impl Connection {
@@ -86,7 +85,7 @@ impl Connection {
 
     /// Whether the server ever said anything on it.
     pub(super) fn was_heard(&self) -> bool {
-        self.lock().heard
+        self.heard().is_some()
     }
 
     /// Ends the connection and every call and watch on it.
@@ -198,8 +197,7 @@ impl Connection {
         while let Some(body) = rt::net::read_frame(&mut reader, wire::MAX_RESPONSE_FRAME_BYTES).await? {
             let answer = wire::decode(&body)?;
             let mut state = self.lock();
-            state.heard = true;
-            self.heard.notify_one();
+            state.heard = Some(Instant::now());
             match answer {
                 Answer::Reply { id, result } => {
                     if let Some(call) = state.waiting.remove(&id) {
@@ -229,10 +227,18 @@ impl Connection {
         if config.keep_alive_time_ms == 0 {
             return std::future::pending().await;
         }
+        let time = Duration::from_millis(config.keep_alive_time_ms);
+        let timeout = Duration::from_millis(config.keep_alive_timeout_ms);
+        // One timer per period, not one per message.
+        let mut quiet_since = Instant::now();
         loop {
-            if self.hears_within(config.keep_alive_time_ms).await {
+            rt::time::sleep_until(quiet_since + time).await;
+            if let Some(heard) = self.heard().filter(|heard| *heard > quiet_since) {
+                quiet_since = heard;
                 continue;
             }
+            let pinged = Instant::now();
+            quiet_since = pinged;
             {
                 let mut state = self.lock();
                 if state.waiting.is_empty() && state.watches.is_empty() {
@@ -240,14 +246,15 @@ impl Connection {
                 }
                 self.send(&mut state, &Call::Ping);
             }
-            if !self.hears_within(config.keep_alive_timeout_ms).await {
+            rt::time::sleep_until(pinged + timeout).await;
+            if self.heard().is_none_or(|heard| heard < pinged) {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "a ping was not answered"));
             }
         }
     }
 
-    async fn hears_within(&self, limit_ms: u64) -> bool {
-        rt::time::timeout(Duration::from_millis(limit_ms), self.heard.notified()).await.is_ok()
+    fn heard(&self) -> Option<Instant> {
+        self.lock().heard
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -3,7 +3,7 @@
 use super::outbox::Outbox;
 use super::{ServerConfig, Shared, lock};
 use crate::api::Request;
-use rt::time::Instant;
+use rt::time::{Instant, Sleep};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,16 +33,23 @@ pub(super) async fn run(
 ) {
     let mut batch = Vec::new();
     let mut ordinals = Ordinals::default();
+    let mut timer: Option<Sleep> = None;
     loop {
+        // Leases change only in this task, so the deadline is current; it seldom moves, so the timer stays.
         let expiry = lock(&shared.disk).next_expiry().map(|due| next_check(&config, started, due));
+        if timer.as_ref().map(Sleep::deadline) != expiry {
+            timer = expiry.map(rt::time::sleep_until);
+        }
         tokio::select! {
             biased;
             received = queue.recv_many(&mut batch, QUEUE) => match received {
                 0 => return,
                 _ => apply(&shared, &config, &mut ordinals, &mut batch).await,
             },
-            // Leases change only in this task, so the deadline is current.
-            () = until(expiry) => expire(&shared, &config).await,
+            () = elapsed(&mut timer) => {
+                timer = None;
+                expire(&shared, &config).await;
+            }
         }
     }
 }
@@ -86,6 +93,9 @@ async fn expire(shared: &Shared, config: &ServerConfig) {
     rt::preempt("etcd.before-expiry").await;
     let mut store = lock(&shared.disk);
     let revisions = store.expire(Instant::now());
+    for revision in &revisions {
+        rt::event!("etcd.lease-expired", revision = *revision);
+    }
     shared.volatile().notify(&store, revisions, true);
 }
 
@@ -110,9 +120,9 @@ fn next_check(config: &ServerConfig, started: Instant, due: Instant) -> Instant 
     Instant::from_nanos(started.as_nanos().saturating_add(after.div_ceil(period).saturating_mul(period)))
 }
 
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => rt::time::sleep_until(deadline).await,
+async fn elapsed(timer: &mut Option<Sleep>) {
+    match timer {
+        Some(timer) => timer.await,
         None => std::future::pending().await,
     }
 }

@@ -61,21 +61,23 @@ fn txn(request: &TxnRequest) -> Result<(), EtcdError> {
 
 /// A branch may put a key once, and not put what it deletes; deleting twice is fine.
 fn overlaps(ops: &[Op]) -> Result<(), EtcdError> {
-    let deleted = |key: &[u8]| {
-        ops.iter().any(|op| match op {
-            Op::DeleteRange(delete) => Span::new(&delete.key, &delete.range_end).contains(key),
-            _ => false,
-        })
-    };
+    let deletes: Vec<_> = ops.iter().filter_map(deleted).collect();
     let mut puts = BTreeSet::new();
     for op in ops {
         if let Op::Put(put) = op
-            && (!puts.insert(&put.key) || deleted(&put.key))
+            && (!puts.insert(&put.key) || deletes.iter().any(|span| span.contains(&put.key)))
         {
             return Err(EtcdError::DUPLICATE_KEY);
         }
     }
     Ok(())
+}
+
+fn deleted(op: &Op) -> Option<Span<'_>> {
+    match op {
+        Op::DeleteRange(delete) => Some(Span::new(&delete.key, &delete.range_end)),
+        Op::Range(_) | Op::Put(_) => None,
+    }
 }
 
 /// The request's protobuf size but for its raft header, within some ten bytes.

@@ -170,17 +170,27 @@ impl Writer<'_> {
     /// Puts a key and returns its record as it was.
     pub(crate) fn put(&mut self, key: &Bytes, value: Bytes, lease: i64) -> Option<Arc<KeyValue>> {
         let main = self.index.revision + 1;
-        if !self.index.keys.contains_key(key) {
-            self.index.keys.insert(key.clone(), Vec::new());
-        }
-        let history = self.index.keys.get_mut(key).expect("inserted above");
-        // Share the first record's key instead of keeping each request's own copy.
-        let key = history.first().map_or(key, |record| &record.key).clone();
-        let before = history.last().filter(|record| !record.is_tombstone()).cloned();
-        let (create_revision, version) =
-            before.as_ref().map_or((main, 1), |record| (record.create_revision, record.version + 1));
-        let record = Arc::new(KeyValue { key, value, create_revision, mod_revision: main, version, lease });
-        history.push(record.clone());
+        let record = |key: &Bytes, create_revision, version| {
+            let key = key.clone();
+            Arc::new(KeyValue { key, value, create_revision, mod_revision: main, version, lease })
+        };
+        let (before, record) = match self.index.keys.get_mut(key) {
+            Some(history) => {
+                let last = history.last().expect("a history is never empty");
+                let before = (!last.is_tombstone()).then(|| last.clone());
+                let (create_revision, version) =
+                    before.as_ref().map_or((main, 1), |before| (before.create_revision, before.version + 1));
+                // Shares the key that is kept already instead of keeping each request's own copy.
+                let record = record(&last.key, create_revision, version);
+                history.push(record.clone());
+                (before, record)
+            }
+            None => {
+                let record = record(key, main, 1);
+                self.index.keys.insert(key.clone(), vec![record.clone()]);
+                (None, record)
+            }
+        };
         self.changes.push(record);
         before
     }
