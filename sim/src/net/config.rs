@@ -73,6 +73,25 @@ impl Default for NetConfig {
 }
 
 impl NetConfig {
+    /// Whether a network can be like this.
+    ///
+    /// # Errors
+    /// Says which field cannot.
+    pub fn check(&self) -> Result<(), String> {
+        if !(0.0..=1.0).contains(&self.loss_probability) {
+            return Err(format!("loss_probability is {}, not in 0..=1", self.loss_probability));
+        }
+        if self.send_buffer_bytes == 0 || self.receive_window_bytes == 0 {
+            return Err(
+                "send_buffer_bytes and receive_window_bytes must not be 0: nothing would ever move".into()
+            );
+        }
+        if self.rto_min_ms == 0 || self.syn_rto_ms == 0 || self.rto_min_ms > self.rto_max_ms {
+            return Err("rto_min_ms and syn_rto_ms must not be 0, nor rto_min_ms above rto_max_ms".into());
+        }
+        Ok(())
+    }
+
     /// How long the `attempt`-th SYN (from 0) waits for an answer, in nanoseconds.
     pub(super) fn syn_wait_ns(&self, attempt: u32) -> u64 {
         self.backoff_ns(ms(self.syn_rto_ms), attempt.saturating_sub(self.syn_linear_timeouts))
@@ -108,6 +127,20 @@ mod tests {
         // "corresponds to 67 seconds till the last retransmission ... final timeout after 131 seconds"
         let new = NetConfig { syn_linear_timeouts: 4, ..NetConfig::default() };
         assert_eq!((total(&new, 10), total(&new, 11)), (67, 131));
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        let default = NetConfig::default;
+        assert_eq!(default().check(), Ok(()));
+        for (bad, field) in [
+            (NetConfig { loss_probability: 1.1, ..default() }, "loss_probability"),
+            (NetConfig { loss_probability: f64::NAN, ..default() }, "loss_probability"),
+            (NetConfig { receive_window_bytes: 0, ..default() }, "receive_window_bytes"),
+            (NetConfig { rto_max_ms: 100, ..default() }, "rto_min_ms"),
+        ] {
+            assert!(bad.check().unwrap_err().contains(field));
+        }
     }
 
     #[test]

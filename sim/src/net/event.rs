@@ -57,8 +57,8 @@ impl Heap {
         self.events.push(Reverse(Event { at, order: self.planned, key, side: side as u8, what }));
     }
 
-    pub(super) fn next_at(&self) -> Option<u64> {
-        self.events.peek().map(|event| event.0.at)
+    pub(super) fn peek(&self) -> Option<&Event> {
+        self.events.peek().map(|event| &event.0)
     }
 
     pub(super) fn pop(&mut self) -> Option<Event> {

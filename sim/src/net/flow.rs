@@ -209,9 +209,9 @@ impl Flow {
         self.acks.push_back(Ack { arrives_at, received, edge: self.told, cause });
     }
 
-    /// Room in the receive buffer.
+    /// Room in the receive buffer, of `window` bytes; none if what its sender's kernel had forgotten overfilled it.
     pub(super) fn window(&self, window: u64) -> u64 {
-        self.read + window - self.received
+        (self.read + window).saturating_sub(self.received)
     }
 
     /// Learns from the acknowledgements that have arrived.

@@ -69,19 +69,21 @@ impl Link {
         let base_us = if loopback { config.loopback_latency_us } else { config.latency_base_us };
         let (loss, bandwidth) =
             if loopback { (0.0, 0) } else { (config.loss_probability, config.bandwidth_bytes_per_s) };
-        Link {
+        let mut link = Link {
             cuts: 0,
             jitter_ns: if loopback { 0 } else { config.latency_jitter_us * 1_000 },
             latency_ns: base_us * 1_000,
-            loss,
-            bandwidth,
+            loss: 0.0,
+            bandwidth: 0,
             busy_until: 0,
             own_loss: loss,
             own_bandwidth: bandwidth,
             losses: Vec::new(),
             bandwidths: Vec::new(),
             dialled: 0,
-        }
+        };
+        link.combine();
+        link
     }
 
     fn combine(&mut self) {

@@ -16,7 +16,8 @@
 //! Limits. There is no congestion window, no Nagle, no delayed acknowledgement and no keep-alive: within a window a
 //! segment leaves when it is written. A whole batch of lost segments is sent again at once. Acknowledgements are looked
 //! at when their sender wants to know, and take a link's mean latency. `TIME_WAIT` is not modelled: generations keep
-//! old segments from new connections. On ports with frames, bytes of an incomplete frame header wait for the rest.
+//! old segments from new connections. Probes of a closed window go out only when something was lost, and back off from
+//! then on. On ports with frames, bytes of an incomplete frame header wait for the rest.
 
 mod config;
 mod conn;
@@ -151,16 +152,13 @@ impl Kernel {
 
     /// When the next event is due, in nanoseconds.
     pub(crate) fn next_at(&self) -> Option<u64> {
-        self.heap.next_at()
+        self.heap.peek().map(|event| event.at)
     }
 
     /// Carries out the next event; `cx.now` is its time. Does nothing if there is none.
     pub(crate) fn run_next(&mut self, cx: &mut Cx<'_>) {
         let Some(Event { at, key, side, what, .. }) = self.heap.pop() else { return };
         debug_assert_eq!(at, cx.now, "an event is carried out at its time");
-        if self.conns.get(key).is_none() {
-            return;
-        }
         let side = usize::from(side);
         match what {
             What::Deliver => self.deliver(cx, key, side),
@@ -169,10 +167,22 @@ impl Kernel {
             What::Timer => self.timer_fired(cx, key, side),
         }
         self.free_if_over(key);
+        while self.heap.peek().is_some_and(|event| self.is_stale(event)) {
+            self.heap.pop();
+        }
+    }
+
+    /// Whether nothing can come of an event: its connection is gone, or its timer was stopped or set anew.
+    fn is_stale(&self, event: &Event) -> bool {
+        let conn = self.conns.get(event.key);
+        conn.is_none_or(|conn| {
+            matches!(event.what, What::Timer) && conn.ends[usize::from(event.side)].timer.at != event.at
+        })
     }
 
     /// How many connections exist, established or not.
-    pub(crate) fn connections(&self) -> usize {
+    #[cfg(test)]
+    fn connections(&self) -> usize {
         self.conns.len()
     }
 

@@ -60,6 +60,7 @@ impl<T> Slab<T> {
         self.slots.iter().enumerate().filter_map(used).collect()
     }
 
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -202,10 +202,13 @@ impl Kernel {
     /// Ends the write direction: the peer reads the end of the file after the bytes written so far.
     ///
     /// # Errors
-    /// `NotConnected` if the connection is gone or not yet established.
+    /// `NotConnected` if the connection is not yet established, or gone: reset, or ended by both sides.
     pub(crate) fn shutdown(&mut self, cx: &mut Cx<'_>, socket: SocketId) -> io::Result<()> {
         let (conn, side) = self.held(socket).ok_or(io::ErrorKind::NotConnected)?;
-        if conn.ends[side].state != State::Open {
+        let (end, flow) = (&conn.ends[side], &mut conn.flows[side]);
+        flow.settle(cx.now);
+        let ended = end.eof && flow.fin == Fin::Sent && flow.acked == flow.acknowledgeable();
+        if end.state != State::Open || ended {
             return Err(io::ErrorKind::NotConnected.into());
         }
         self.end_writing(cx, socket.key, side);

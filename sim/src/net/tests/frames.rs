@@ -159,6 +159,19 @@ fn a_held_frame_larger_than_window_and_send_buffer() {
 }
 
 #[test]
+fn a_held_frame_whose_machine_crashed_arrives_whole_though_no_window_was_told() {
+    let mut w = World::with(NetConfig { receive_window_bytes: 2_000, ..NetConfig::default() });
+    w.answer = Box::new(|_| HOLD);
+    let (_, a, b) = w.pair(FRAMED);
+    w.write_frame(a, "big", &[5; 9_000]);
+    w.call(|kernel, cx| kernel.machine_crashed(cx, A));
+    w.release(7);
+    w.pass(MS);
+    assert_eq!(w.read_up_to(b, 100), ready(&frame(&[5; 9_000])[..100]));
+    assert_eq!(w.read(b), ready(&frame(&[5; 9_000])[100..]));
+}
+
+#[test]
 fn a_hold_may_hold_several_frames_and_is_released_frame_by_frame_of_no_other() {
     let mut w = World::new();
     w.answer = Box::new(|label| match label {

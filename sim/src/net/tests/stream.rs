@@ -137,3 +137,70 @@ fn the_parent_of_a_delivery_is_its_write() {
     let delivered = w.events("net.deliver");
     assert_eq!((delivered.len(), delivered[0].parent, delivered[0].node), (1, written, B));
 }
+
+// The next four were observed on Linux 6.18, on loopback.
+
+#[test]
+fn reading_after_a_shutdown_of_the_own_side_still_reports_a_reset() {
+    let mut w = World::new();
+    let (_, a, b) = w.pair(PLAIN);
+    w.write_all(a, b"unread");
+    w.shutdown(a).unwrap();
+    w.pass(MS);
+    w.close(b);
+    w.pass(MS);
+    assert_eq!((w.read(a), w.read(a)), (failed(io::ErrorKind::ConnectionReset), ready(EOF)));
+    assert_eq!(w.write(a, b"x"), failed(io::ErrorKind::BrokenPipe));
+}
+
+#[test]
+fn a_connection_reset_in_the_accept_queue_is_accepted_and_reports_it() {
+    let mut w = World::new();
+    let listener = w.bind(B, PLAIN);
+    let a = w.connect(A, PLAIN);
+    w.pass(MS);
+    w.write_all(a, b"hey");
+    w.pass(MS);
+    // Linger 0, or bytes unread, on the dialler's side.
+    w.call(|kernel, cx| kernel.abort(cx, a.key, usize::from(a.side)));
+    w.pass(MS);
+    let b = w.accept(listener).unwrap();
+    assert_eq!(
+        (w.read(b), w.read(b), w.read(b)),
+        (ready(b"hey"), failed(io::ErrorKind::ConnectionReset), ready(EOF))
+    );
+    w.close(b);
+    assert_eq!(w.kernel.connections(), 0);
+}
+
+#[test]
+fn a_connection_closed_in_the_accept_queue_can_be_read_and_written_once() {
+    let mut w = World::new();
+    let listener = w.bind(B, PLAIN);
+    let a = w.connect(A, PLAIN);
+    w.pass(MS);
+    w.write_all(a, b"hey");
+    w.close(a);
+    w.pass(MS);
+    let b = w.accept(listener).unwrap();
+    assert_eq!((w.read(b), w.read(b)), (ready(b"hey"), ready(EOF)));
+    w.write_all(b, b"x");
+    w.pass(MS);
+    assert_eq!([w.write(b, b"x"), w.write(b, b"x")], [failed(io::ErrorKind::BrokenPipe); 2]);
+}
+
+#[test]
+fn a_connection_that_both_sides_have_ended_is_not_connected() {
+    let mut w = World::new();
+    let (_, a, b) = w.pair(PLAIN);
+    w.shutdown(b).unwrap();
+    assert_eq!(w.shutdown(b), Ok(()));
+    w.pass(MS);
+    assert_eq!((w.read(a), w.shutdown(a)), (ready(EOF), Ok(())));
+    w.pass(MS);
+    assert_eq!(w.read(b), ready(EOF));
+    for socket in [a, b] {
+        assert_eq!(w.shutdown(socket), Err(io::ErrorKind::NotConnected));
+        assert_eq!(w.write(socket, b"x"), failed(io::ErrorKind::BrokenPipe));
+    }
+}
