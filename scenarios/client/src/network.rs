@@ -229,6 +229,11 @@ impl<T> Network<T> {
         std::mem::take(&mut self.completions)
     }
 
+    /// Whether there is one to be taken.
+    pub(crate) fn has_completions(&self) -> bool {
+        !self.completions.is_empty()
+    }
+
     /// Says that a node was chosen for a purpose, so that the next choice is another draw.
     pub(crate) fn looked_up(&mut self) {
         self.lookups += 1;

@@ -125,6 +125,11 @@ impl Consumer {
             if now >= deadline {
                 return Ok(Vec::new());
             }
+            // The step may have asked for new metadata, or sent what is refused at once.
+            self.network.tick(now);
+            if self.network.has_completions() {
+                continue;
+            }
             let due = self.next_due(now).map_or(deadline, |due| due.min(deadline));
             let event = tokio::select! {
                 biased;

@@ -76,9 +76,13 @@ impl Sender {
     pub(crate) async fn run(mut self) {
         loop {
             let now = Instant::now();
-            match self.step(now) {
+            let next = self.step(now);
+            // The step may have asked for new metadata, or sent what is refused at once.
+            self.network.tick(now);
+            match next {
                 Next::Stop => return,
                 Next::Again => continue,
+                Next::Wait if self.network.has_completions() => continue,
                 Next::Sleep(pause) => {
                     sleep(pause).await;
                     continue;

@@ -99,7 +99,7 @@ impl Scripted {
         }
         Some(match api {
             ApiKey::ApiVersions => reply(header, versions()),
-            ApiKey::Metadata => reply(header, self.metadata(agent)),
+            ApiKey::Metadata => reply(header, self.metadata(agent, &decode(header, body))),
             ApiKey::FindCoordinator => {
                 let (host, port) = self.address(agent);
                 let found = find_coordinator_response::Coordinator::default()
@@ -128,8 +128,8 @@ impl Scripted {
         (StrBytes::from_string(host.to_string()), port.parse().unwrap())
     }
 
-    /// Both agents; the one that answers leads.
-    fn metadata(&self, agent: usize) -> MetadataResponse {
+    /// Both agents, and the topic if it was asked for; the agent that answers leads.
+    fn metadata(&self, agent: usize, request: &MetadataRequest) -> MetadataResponse {
         let brokers = (0..2).map(|id| {
             let (host, port) = self.address(id);
             MetadataResponseBroker::default().with_node_id((id as i32).into()).with_host(host).with_port(port)
@@ -137,7 +137,9 @@ impl Scripted {
         let partition = MetadataResponsePartition::default().with_leader_id((agent as i32).into());
         let topic =
             MetadataResponseTopic::default().with_name(Some(topic())).with_partitions(vec![partition]);
-        MetadataResponse::default().with_brokers(brokers.collect()).with_topics(vec![topic])
+        let asked = request.topics.as_deref().unwrap_or_default();
+        let topics = if asked.is_empty() { vec![] } else { vec![topic] };
+        MetadataResponse::default().with_brokers(brokers.collect()).with_topics(topics)
     }
 }
 
