@@ -142,19 +142,15 @@ impl View {
         wanted: &Wanted,
         last_offset: i64,
     ) -> Result<Vec<(i64, i64)>, Fault> {
-        let mut overlapping = Vec::new();
+        let mut found = Vec::new();
         loop {
-            for kv in &self.aborted.kvs {
-                let range: AbortedRange = codec::decode(&kv.value)?;
-                if range.first_offset <= last_offset {
-                    overlapping.push((range.producer_id, range.first_offset));
-                }
-                if range.last_stable_offset > last_offset {
-                    return Ok(overlapping);
-                }
+            let ranges: Result<Vec<AbortedRange>, _> =
+                self.aborted.kvs.iter().map(|kv| codec::decode(&kv.value)).collect();
+            if !overlapping(&ranges?, last_offset, &mut found) {
+                return Ok(found);
             }
             let Some(last) = self.aborted.kvs.last().filter(|_| self.aborted.more) else {
-                return Ok(overlapping);
+                return Ok(found);
             };
             let from = [&last.key[..], &[0]].concat().into();
             let end = aborted_end(&wanted.topic, wanted.partition);
@@ -162,6 +158,20 @@ impl View {
             self.aborted = context.gate.range(page).await?;
         }
     }
+}
+
+/// Adds the aborted transactions that begin at or before `last_offset`, of `ranges` in the order of their markers. False
+/// when none that comes later can: see [`AbortedRange::last_stable_offset`].
+fn overlapping(ranges: &[AbortedRange], last_offset: i64, found: &mut Vec<(i64, i64)>) -> bool {
+    for range in ranges {
+        if range.first_offset <= last_offset {
+            found.push((range.producer_id, range.first_offset));
+        }
+        if range.last_stable_offset > last_offset {
+            return false;
+        }
+    }
+    true
 }
 
 /// Appends a batch's bytes, with offset and leader epoch as readers see them.
@@ -180,4 +190,32 @@ pub(crate) async fn load(context: &Context, entry: &Entry, out: &mut BytesMut) -
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Transactions of producers 1, 2, 3: 1 from 0 to its marker at 6, 2 from 2 to 4, 3 from 7 to 9. By marker: 2, 1, 3. When
+    /// 2 ends 1 is still open, so the last stable offset stays 0; then it is 7, then 10.
+    const RANGES: [AbortedRange; 3] = [
+        AbortedRange { producer_id: 2, first_offset: 2, last_stable_offset: 0 },
+        AbortedRange { producer_id: 1, first_offset: 0, last_stable_offset: 7 },
+        AbortedRange { producer_id: 3, first_offset: 7, last_stable_offset: 10 },
+    ];
+
+    fn found(last_offset: i64) -> (Vec<(i64, i64)>, bool) {
+        let mut found = Vec::new();
+        let more = overlapping(&RANGES, last_offset, &mut found);
+        (found, more)
+    }
+
+    #[test]
+    fn an_aborted_transaction_is_told_to_whoever_reads_any_of_it() {
+        assert_eq!(found(1), (vec![(1, 0)], false), "2 begins after the data, and 1 ends after 2 does");
+        assert_eq!(found(2), (vec![(2, 2), (1, 0)], false));
+        assert_eq!(found(6), (vec![(2, 2), (1, 0)], false), "what ends later begins at 7 or after");
+        assert_eq!(found(7), (vec![(2, 2), (1, 0), (3, 7)], false));
+        assert_eq!(found(10), (vec![(2, 2), (1, 0), (3, 7)], true), "a later one may begin at 10");
+    }
 }

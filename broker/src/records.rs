@@ -101,3 +101,24 @@ pub(crate) struct TxnPart {
     /// When it joined, by the agent's wall clock, in ms.
     pub(crate) added_ms: i64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_open_transaction_holds_the_last_stable_offset() {
+        let mut head = Head { log_start_offset: 0, next_offset: 9, open: BTreeMap::from([(1, 5), (2, 3)]) };
+        assert_eq!((head.last_stable_offset(), head.high_watermark()), (3, 9));
+        head.open.remove(&2);
+        assert_eq!(head.last_stable_offset(), 5);
+        head.open.remove(&1);
+        assert_eq!(head.last_stable_offset(), 9);
+    }
+
+    #[test]
+    fn a_chunk_has_one_name() {
+        let chunk = ChunkId { incarnation: 26, number: 255 };
+        assert_eq!(chunk.path().as_ref(), "chunks/000000000000001a/00000000000000ff");
+    }
+}
