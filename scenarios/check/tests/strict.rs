@@ -2,6 +2,7 @@
 
 use check::vacuity::Vacuity;
 use check::{Ack, Atom, FinalReads, Function, History, Polled, Status, Verdict, strict};
+use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 const NOWHERE: [(i64, i64, i64); 0] = [];
@@ -175,4 +176,62 @@ fn a_history_that_could_not_fail_says_so() {
     assert_eq!(judge(&history).vacuous, all[2..]);
     poll(&mut history, Status::Ok, &[(1, 2, 0)]);
     assert!(judge(&history).is_valid());
+}
+
+/// A transaction of the model: what its client was told, whether it is visible, and the keys it writes to.
+type Model = (Status, bool, Vec<i64>);
+
+fn model() -> impl Strategy<Value = Vec<Model>> {
+    let outcome = prop_oneof![
+        Just((Status::Ok, true)),
+        Just((Status::Fail, false)),
+        Just((Status::Info, true)),
+        Just((Status::Info, false)),
+    ];
+    let txn = (outcome, prop::collection::vec(0..3i64, 1..5))
+        .prop_map(|((status, visible), keys)| (status, visible, keys));
+    prop::collection::vec(txn, 1..12)
+}
+
+/// Writes the model's history, and reads all visible records but those of `lose` (transaction, place) at the end.
+fn play(model: &[Model], lose: Option<(usize, usize)>) -> Verdict {
+    let mut history = History::default();
+    let mut next = [0; 3];
+    let mut seen = Vec::new();
+    let mut finals: FinalReads = (0..3).map(|key| (Atom::Int(key), BTreeSet::new())).collect();
+    for (number, (status, visible, keys)) in model.iter().enumerate() {
+        let mut sends = Vec::new();
+        for (place, key) in keys.iter().enumerate() {
+            let value = (number * 10 + place) as i64;
+            sends.push((*key, value, next[*key as usize]));
+            next[*key as usize] += 1;
+            if *visible && lose != Some((number, place)) {
+                seen.push((*key, value, next[*key as usize] - 1));
+                finals.get_mut(&Atom::Int(*key)).unwrap().insert(Atom::Int(value));
+            }
+        }
+        txn(&mut history, 0, *status, &sends);
+    }
+    poll(&mut history, Status::Ok, &seen);
+    strict(&history, &finals)
+}
+
+proptest! {
+    /// Transactions that are visible as a whole or not at all, as their clients were told, raise no alarm.
+    #[test]
+    fn atomic_transactions_raise_no_alarm(model in model()) {
+        prop_assert_eq!(play(&model, None).signature(), BTreeSet::new());
+    }
+
+    /// One record missing from a visible transaction of two or more tears it, and nothing else.
+    #[test]
+    fn one_missing_record_tears_exactly_its_transaction(model in model(), pick in any::<prop::sample::Index>()) {
+        let candidates: Vec<usize> =
+            (0..model.len()).filter(|number| model[*number].1 && model[*number].2.len() > 1).collect();
+        prop_assume!(!candidates.is_empty());
+        let number = candidates[pick.index(candidates.len())];
+        let verdict = play(&model, Some((number, pick.index(model[number].2.len()))));
+        let torn: Vec<usize> = verdict.torn_transactions.iter().map(|torn| torn.event).collect();
+        prop_assert_eq!(torn, vec![number * 2 + 1]);
+    }
 }

@@ -169,11 +169,6 @@ impl<T> Network<T> {
         }
     }
 
-    /// A signal that has already come.
-    pub(crate) fn try_signal(&mut self) -> Option<Event> {
-        self.signals.try_recv().ok()
-    }
-
     /// Takes in a signal.
     pub(crate) fn accept(&mut self, event: Event, now: Instant) {
         let Some(node) = self.nodes.get_mut(&event.node).filter(|node| node.generation == event.generation)
@@ -192,8 +187,12 @@ impl<T> Network<T> {
         }
     }
 
-    /// Closes connections on which something is overdue, and refreshes metadata when that is due.
+    /// Takes in what has come, then closes connections on which something is overdue, and refreshes metadata when that
+    /// is due. In this order: an answer that came while the process was paused is not overdue.
     pub(crate) fn tick(&mut self, now: Instant) {
+        while let Ok(event) = self.signals.try_recv() {
+            self.accept(event, now);
+        }
         let overdue = |node: &Node<T>| node.expires_at().is_some_and(|due| due <= now);
         let overdue: Vec<i32> =
             self.nodes.iter().filter(|(_, node)| overdue(node)).map(|(id, _)| *id).collect();

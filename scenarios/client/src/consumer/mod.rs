@@ -179,10 +179,6 @@ impl Consumer {
     }
 
     fn step(&mut self, now: Instant) {
-        // Signals that came while the application was busy.
-        while let Some(event) = self.network.try_signal() {
-            self.network.accept(event, now);
-        }
         self.network.tick(now);
         for Completion { tag, answer } in self.network.take_completions() {
             match tag {
