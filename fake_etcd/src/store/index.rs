@@ -130,6 +130,12 @@ impl Index {
         }
     }
 
+    /// How many records and revisions are kept.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> (usize, usize) {
+        (self.keys.values().map(Vec::len).sum(), self.log.len())
+    }
+
     fn histories<'i>(&'i self, span: Span<'_>) -> impl Iterator<Item = &'i History> + use<'i> {
         let (start, end) = match span {
             Span::One(key) => (Bound::Included(key), Bound::Included(key)),
