@@ -124,6 +124,59 @@ fn a_peer_that_vanished_with_its_window_closed_is_given_up() {
 }
 
 #[test]
+fn bytes_written_for_a_closed_window_of_a_machine_that_is_gone_time_out() {
+    let mut w = World::with(NetConfig { receive_window_bytes: 1_000, ..NetConfig::default() });
+    let (_, a, _) = w.pair(PLAIN);
+    w.write_all(a, &[7; 1_000]);
+    w.pass(10 * MS);
+    w.call(|kernel, cx| kernel.machine_crashed(cx, B));
+    w.write_all(a, b"more");
+    w.pass(928 * SECOND);
+    assert_eq!(w.read(a), failed(io::ErrorKind::TimedOut));
+}
+
+#[test]
+fn a_sender_that_waits_for_a_window_times_out_in_a_partition() {
+    let mut w = World::with(NetConfig { receive_window_bytes: 1_000, ..NetConfig::default() });
+    let (_, a, _) = w.pair(PLAIN);
+    w.write_all(a, &[7; 2_000]);
+    // As long as the peer lives it may sleep for ever.
+    w.pass(5_000 * SECOND);
+    assert_eq!(w.read(a), Poll::Pending);
+    w.cut_both();
+    w.pass(928 * SECOND);
+    assert_eq!(w.read(a), failed(io::ErrorKind::TimedOut));
+}
+
+#[test]
+fn patience_begins_anew_once_the_peer_was_heard() {
+    let mut w = World::new();
+    let (_, a, b) = w.pair(PLAIN);
+    for _ in 0..2 {
+        w.cut_both();
+        w.write_all(a, b"x");
+        w.pass(700 * SECOND);
+        w.heal_both();
+        w.pass(150 * SECOND);
+        assert_eq!((w.read(b), w.read(a)), (ready(b"x"), Poll::Pending));
+    }
+}
+
+#[test]
+fn a_syn_on_a_link_that_is_cut_is_lost() {
+    let mut w = World::new();
+    w.bind(B, PLAIN);
+    let a = w.connect(A, PLAIN);
+    w.pass(50_000);
+    w.cut(A, B);
+    w.kernel.heal(A, B);
+    w.pass(SECOND);
+    assert_eq!(w.connected(a), Poll::Pending);
+    w.pass(MS);
+    assert_eq!(w.connected(a), Poll::Ready(Ok(())));
+}
+
+#[test]
 fn a_lost_segment_with_others_behind_it_is_sent_again_without_a_timeout() {
     let mut w = World::new();
     let (_, a, b) = w.pair(PLAIN);
@@ -136,6 +189,7 @@ fn a_lost_segment_with_others_behind_it_is_sent_again_without_a_timeout() {
     assert_eq!(w.read(b), Poll::Pending);
     w.pass(1);
     assert_eq!((w.read(b), w.read(b)), (ready(b"first second"), Poll::Pending));
+    assert_eq!(w.kernel.next_at(), None, "the timeout that was not needed is no event");
 }
 
 #[test]

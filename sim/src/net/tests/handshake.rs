@@ -110,6 +110,13 @@ fn a_connection_the_queue_has_no_room_for_in_the_end_is_established_for_its_dial
     w.pass(250 * MS);
     let b = w.accept(listener).unwrap();
     assert_eq!(w.read(b), ready(b"x"));
+
+    // One that writes nothing is established when the kernel sends its SYN-ACK again, after a second.
+    let _quiet = [w.connect(A, PLAIN), w.connect(A, PLAIN)];
+    w.pass(10 * MS);
+    assert!(w.accept(listener).is_some() && w.accept(listener).is_none());
+    w.pass(SECOND);
+    assert!(w.accept(listener).is_some());
 }
 
 #[test]

@@ -43,9 +43,13 @@ fn a_machine_crash_leaves_its_peer_half_open_until_the_machine_is_back() {
     let mut w = World::new();
     let (_, a, b) = w.pair(PLAIN);
     w.write_all(b, b"left already");
+    w.write_all(a, b"received, never read");
+    w.pass(100_000);
     w.call(|kernel, cx| kernel.machine_crashed(cx, B));
     w.pass(60 * SECOND);
     assert_eq!((w.read(a), w.read(a)), (ready(b"left already"), Poll::Pending));
+    let kept = w.kernel.conns.get(a.key).map(|conn| conn.flows[0].ring.len());
+    assert_eq!(kept, Some(0), "what the machine had received went with it");
     // The process's own handle dies with the machine, without effect.
     w.close(b);
     w.write_all(a, b"are you there");

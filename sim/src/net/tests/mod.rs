@@ -11,7 +11,7 @@ use super::*;
 use crate::trace::{Entry, Keep};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::{Poll, Wake};
 use tokio::io::ReadBuf;
 
@@ -26,13 +26,22 @@ const SECOND: u64 = 1_000 * MS;
 const FRAMED: &str = "b:9092";
 const PLAIN: &str = "b:80";
 
-/// Counts its calls.
+thread_local! {
+    /// The event during which things happen.
+    static CAUSE: Cell<EventId> = const { Cell::new(EventId::NONE) };
+}
+
+/// Counts its calls, and notes the event during which the last was.
 #[derive(Default)]
-struct Bell(AtomicU32);
+struct Bell {
+    rings: AtomicU32,
+    cause: AtomicU64,
+}
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.rings.fetch_add(1, Ordering::Relaxed);
+        self.cause.store(CAUSE.get().0, Ordering::Relaxed);
     }
 }
 
@@ -45,7 +54,6 @@ struct World {
     now: u64,
     choices: Choices,
     trace: Trace,
-    cause: Cell<EventId>,
     seen: Vec<Seen>,
     answer: Answer,
     bell: Arc<Bell>,
@@ -58,6 +66,7 @@ impl World {
     }
 
     fn with(config: NetConfig) -> Self {
+        CAUSE.set(EventId::NONE);
         let mut kernel = Kernel::new(config);
         for (node, name) in [(A, "a"), (B, "b"), (C, "c")] {
             kernel.add_machine(node, name);
@@ -68,7 +77,6 @@ impl World {
             now: 0,
             choices: Choices::new(1, &[]),
             trace: Trace::new(Keep::Everything),
-            cause: Cell::new(EventId::NONE),
             seen: Vec::new(),
             answer: Box::new(|_| Verdict::Pass),
             bell: Arc::default(),
@@ -76,12 +84,12 @@ impl World {
     }
 
     fn call<R>(&mut self, call: impl FnOnce(&mut Kernel, &mut Cx<'_>) -> R) -> R {
-        let World { kernel, now, choices, trace, cause, seen, answer, .. } = self;
+        let World { kernel, now, choices, trace, seen, answer, .. } = self;
         let mut tap = |frame: &FrameSeen<'_>| {
             seen.push((frame.label.to_string(), frame.from, frame.to));
             answer(frame.label)
         };
-        call(kernel, &mut Cx { now: *now, choices, trace, cause, tap: &mut tap })
+        CAUSE.with(|cause| call(kernel, &mut Cx { now: *now, choices, trace, cause, tap: &mut tap }))
     }
 
     /// Lets `ns` pass.
@@ -109,7 +117,7 @@ impl World {
 
     /// How often a waker was called since the last look.
     fn rings(&self) -> u32 {
-        self.bell.0.swap(0, Ordering::Relaxed)
+        self.bell.rings.swap(0, Ordering::Relaxed)
     }
 
     fn bind(&mut self, node: NodeId, address: &str) -> ListenerId {

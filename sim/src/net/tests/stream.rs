@@ -51,6 +51,34 @@ fn closing_with_unread_bytes_resets() {
 }
 
 #[test]
+fn a_reset_does_not_overtake_bytes_that_left_before_it() {
+    let mut w = World::new();
+    let (_, a, b) = w.pair(PLAIN);
+    w.write_all(a, b"unread");
+    w.pass(MS);
+    w.write_all(b, b"one ");
+    w.pass(50_000);
+    w.write_all(b, b"two ");
+    w.kernel.worsen(B, A, Impairment::Latency(MS));
+    w.write_all(b, b"three");
+    w.kernel.mend(B, A, Impairment::Latency(MS));
+    w.close(b);
+    w.pass(10 * MS);
+    assert_eq!((w.read(a), w.read(a)), (ready(b"one two three"), failed(io::ErrorKind::ConnectionReset)));
+
+    // The last bytes and the RST arrive in one moment, and the RST was planned first.
+    let (_, a, b) = w.pair("b:81");
+    w.write_all(a, b"unread");
+    w.pass(MS);
+    w.write_all(b, b"one ");
+    w.pass(50_000);
+    w.write_all(b, b"two");
+    w.close(b);
+    w.pass(MS);
+    assert_eq!((w.read(a), w.read(a)), (ready(b"one two"), failed(io::ErrorKind::ConnectionReset)));
+}
+
+#[test]
 fn bytes_for_a_closed_socket_reset_the_sender() {
     let mut w = World::new();
     let (_, a, b) = w.pair(PLAIN);
@@ -106,6 +134,40 @@ fn a_writer_waits_for_a_reader_that_does_not_read() {
 }
 
 #[test]
+fn a_writer_is_woken_when_a_third_of_its_buffer_is_free() {
+    let mut w = World::with(NetConfig {
+        send_buffer_bytes: 3_000,
+        latency_jitter_us: 0,
+        bandwidth_bytes_per_s: 100_000,
+        ..NetConfig::default()
+    });
+    let (_, a, _) = w.pair(PLAIN);
+    for _ in 0..30 {
+        w.write_all(a, &[7; 100]);
+    }
+    assert_eq!(w.write(a, b"x"), Poll::Pending);
+    // A hundred bytes leave each millisecond, and are acknowledged 400 us later.
+    w.pass(10 * MS);
+    assert_eq!(w.rings(), 0);
+    w.pass(MS);
+    assert_eq!(w.rings(), 1);
+}
+
+#[test]
+fn a_reader_of_few_bytes_does_not_make_segments_of_few_bytes() {
+    let mut w = World::with(NetConfig { receive_window_bytes: 1_600, ..NetConfig::default() });
+    let (_, a, b) = w.pair(PLAIN);
+    w.write_all(a, &[7; 16_000]);
+    w.pass(10 * MS);
+    for _ in 0..1_500 {
+        assert_eq!(w.read_up_to(b, 10), ready(&[7; 10]));
+        w.pass(MS);
+    }
+    let delivered = w.events("net.deliver");
+    assert!(delivered.iter().all(|entry| entry.number("bytes").is_some_and(|bytes| bytes >= 100)));
+}
+
+#[test]
 fn everything_written_is_read_however_slow_the_reader() {
     let config = NetConfig { send_buffer_bytes: 5_000, receive_window_bytes: 2_000, ..NetConfig::default() };
     let mut w = World::with(config);
@@ -125,17 +187,38 @@ fn everything_written_is_read_however_slow_the_reader() {
 }
 
 #[test]
-fn the_parent_of_a_delivery_is_its_write() {
+fn the_parent_of_a_delivery_is_its_write_and_it_is_the_cause_of_the_wake() {
     let mut w = World::new();
     let (_, a, b) = w.pair(PLAIN);
     let written = w.call(|_, cx| cx.detail(A, EventId::NONE, "test.write", &[]));
-    w.cause.set(written);
+    CAUSE.set(written);
     w.write_all(a, b"x");
-    w.cause.set(EventId::NONE);
+    CAUSE.set(EventId::NONE);
     assert_eq!(w.read(b), Poll::Pending);
     w.pass(MS);
+    let (rings, cause) = (w.rings(), w.bell.cause.load(Ordering::Relaxed));
+    assert_eq!(CAUSE.get(), EventId::NONE);
     let delivered = w.events("net.deliver");
     assert_eq!((delivered.len(), delivered[0].parent, delivered[0].node), (1, written, B));
+    assert_eq!((rings, EventId(cause)), (1, delivered[0].id));
+}
+
+#[test]
+fn a_writer_blocked_by_window_and_buffer_is_woken_once_there_is_room() {
+    let config = NetConfig { send_buffer_bytes: 1_000, receive_window_bytes: 1_000, ..NetConfig::default() };
+    let mut w = World::with(config);
+    let (_, a, b) = w.pair(PLAIN);
+    w.write_all(a, &[1; 1_000]);
+    w.pass(10 * MS);
+    w.write_all(a, &[2; 1_000]);
+    assert_eq!(w.write(a, b"x"), Poll::Pending);
+    w.pass(10 * MS);
+    assert_eq!(w.rings(), 0);
+    assert_eq!(w.read(b), ready(&[1; 1_000]));
+    // The window's news reaches the sender, the waiting bytes the receiver, and their acknowledgement the sender.
+    w.pass(10 * MS);
+    assert_eq!(w.rings(), 1);
+    assert_eq!(w.write(a, b"x"), Poll::Ready(Ok(1)));
 }
 
 // The next four were observed on Linux 6.18, on loopback.
