@@ -92,10 +92,35 @@ struct Append<'a> {
 struct Item<'a> {
     batch: &'a Submission,
     outcome: Option<Result<Placed, ResponseError>>,
-    /// Last offset of a commit whose outcome is unknown.
-    tried: Option<i64>,
+    /// A commit whose outcome is unknown.
+    tried: Option<Tried>,
     /// Where the chunk holds the batch.
     position: Option<u32>,
+}
+
+impl Item<'_> {
+    /// The batch is in the log.
+    fn settle(&mut self, placed: Placed, began: bool) {
+        self.outcome = Some(Ok(placed));
+        let Submission { topic, partition, header, .. } = self.batch;
+        rt::event!(
+            "produce.committed",
+            partition = &layout::partition_name(topic, *partition),
+            base_offset = placed.base_offset,
+            count = header.count,
+            producer_id = header.producer_id,
+            epoch = header.epoch,
+            transactional = header.transactional,
+            began = began,
+        );
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Tried {
+    last_offset: i64,
+    /// Whether it began the transaction.
+    began: bool,
 }
 
 /// An accepted batch, ready to be committed.
@@ -144,7 +169,7 @@ impl Append<'_> {
             if let Some(id) = self.transactional_id.filter(|_| header.transactional) {
                 ranges.push(Range::key(layout::txn_part(id, topic, *partition)));
             }
-            if let Some(last_offset) = item.tried {
+            if let Some(Tried { last_offset, .. }) = item.tried {
                 ranges.push(Range::key(layout::index(topic, *partition, last_offset)));
             }
         }
@@ -180,7 +205,8 @@ impl Append<'_> {
         let log_start_offset = head.log_start_offset;
         if let Some(entry) = landed {
             rt::mark!(reachable, "a produce whose commit was not answered had landed");
-            item.outcome = Some(Ok(Placed { base_offset: entry.base_offset, log_start_offset }));
+            let placed = Placed { base_offset: entry.base_offset, log_start_offset };
+            item.settle(placed, item.tried.is_some_and(|tried| tried.began));
             return Ok(None);
         }
         let in_transaction = head.open.contains_key(&header.producer_id);
@@ -281,7 +307,9 @@ impl Append<'_> {
             }
             Err(CoordinatorError::Unknown) => {
                 for plan in &plans {
-                    self.items[plan.item].tried = Some(plan.head.next_offset - 1);
+                    let began = begin && plan.joins;
+                    self.items[plan.item].tried =
+                        Some(Tried { last_offset: plan.head.next_offset - 1, began });
                 }
                 Err(CoordinatorError::Unknown.into())
             }
@@ -326,20 +354,9 @@ impl Append<'_> {
     fn settle(&mut self, plans: &[Plan], began: bool) {
         for plan in plans {
             let item = &mut self.items[plan.item];
-            let Submission { topic, partition, header, .. } = item.batch;
-            let base_offset = plan.head.next_offset - i64::from(header.count);
+            let base_offset = plan.head.next_offset - i64::from(item.batch.header.count);
             let log_start_offset = plan.head.log_start_offset;
-            item.outcome = Some(Ok(Placed { base_offset, log_start_offset }));
-            rt::event!(
-                "produce.committed",
-                partition = &layout::partition_name(topic, *partition),
-                base_offset = base_offset,
-                count = header.count,
-                producer_id = header.producer_id,
-                epoch = header.epoch,
-                transactional = header.transactional,
-                began = began && plan.joins,
-            );
+            item.settle(Placed { base_offset, log_start_offset }, began && plan.joins);
         }
     }
 

@@ -68,10 +68,10 @@ async fn step(context: &Context, id: &str) -> Result<Step, Fault> {
     let guard = Compare::unchanged(key.clone(), stored.revision());
     let parts = now.next().kvs;
     if parts.is_empty() {
-        return complete(context, id, state, committed, guard).await;
+        return complete(context, id, &stored, committed, guard).await;
     }
     match mark(context, id, state, committed, guard.clone(), &parts).await? {
-        Left::Nothing => complete(context, id, state, committed, guard).await,
+        Left::Nothing => complete(context, id, &stored, committed, guard).await,
         Left::Unknown => Ok(Step::Marked),
     }
 }
@@ -85,10 +85,11 @@ enum Left {
 async fn complete(
     context: &Context,
     id: &str,
-    state: &TxnState,
+    prepared: &Stored<TxnState>,
     committed: bool,
     guard: Compare,
 ) -> Result<Step, Fault> {
+    let Some(state) = prepared.value() else { return Ok(Step::Nothing) };
     let done = codec::encode(&state.completed(committed));
     rt::preempt("finish.before-complete").await;
     let answer = context.gate.commit(vec![guard], vec![Op::put(layout::txn(id), done)]).await?;
@@ -99,6 +100,7 @@ async fn complete(
         producer_id = state.producer_id,
         epoch = state.epoch,
         committed = committed,
+        prepared_revision = prepared.revision(),
         revision = answer.revision,
     );
     Ok(Step::Completed)
