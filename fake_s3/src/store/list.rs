@@ -100,3 +100,16 @@ fn rolled_up<'k>(key: &'k str, request: &ListRequest) -> Option<&'k str> {
     let from = request.prefix.len();
     key[from..].find(delimiter).map(|at| &key[..from + at + delimiter.len()])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_successor_is_above_every_text_with_the_prefix_and_no_other() {
+        assert_eq!(successor("a/").as_deref(), Some("a0"));
+        assert_eq!(successor("a\u{d7ff}").as_deref(), Some("a\u{e000}"));
+        assert_eq!(successor("a\u{10ffff}").as_deref(), Some("b"));
+        assert_eq!(successor("\u{10ffff}"), None);
+    }
+}
