@@ -205,6 +205,7 @@ async fn time_out(context: &Context, transactional_id: &str, revision: i64) -> R
             producer_id = aborted.producer_id,
             epoch = aborted.epoch,
             committed = false,
+            by = "timeout",
             revision = answer.revision,
         );
         context.steward.finish(Prepared { transactional_id: transactional_id.to_string(), found: false });

@@ -43,7 +43,9 @@ pub fn start_with(config: &Config, agent: impl Fn(AgentSeat) -> BoxFuture<()> + 
         let disk = disk.clone();
         Box::pin(async move {
             let listener = bind(COORDINATOR, ETCD_PORT).await;
-            fake_etcd::serve(listener, disk, fake_etcd::ServerConfig::default()).await.expect("the coordinator's socket serves");
+            fake_etcd::serve(listener, disk, fake_etcd::ServerConfig::default())
+                .await
+                .expect("the coordinator's socket serves");
         })
     });
     let disk = fake_s3::Disk::default();
@@ -51,7 +53,9 @@ pub fn start_with(config: &Config, agent: impl Fn(AgentSeat) -> BoxFuture<()> + 
         let disk = disk.clone();
         Box::pin(async move {
             let listener = bind(STORAGE, S3_PORT).await;
-            fake_s3::serve(listener, disk, fake_s3::ServerConfig::default()).await.expect("the store's socket serves");
+            fake_s3::serve(listener, disk, fake_s3::ServerConfig::default())
+                .await
+                .expect("the store's socket serves");
         })
     });
     for (name, node_id) in config.agent_names().into_iter().zip(1..) {

@@ -1,1 +1,28 @@
-//! Everything that is Kafka and simulation: cluster wiring, workloads, findings, the wavetank command.
+//! Everything that is Kafka *and* simulation.
+//!
+//! * [`Scenario`]: a claim with its world, load and trouble; [`all`] lists them, one file each
+//! * [`Plan`], [`Recording`]: what a run is made of, as data; [`validate`] says whether it can be run
+//! * [`execute`]: runs a plan and judges it; [`Outcome`] is what came of it, [`compare`] holds it against a recording
+//! * [`cluster`]: agents, coordinator and object store on machines of their own
+
+pub mod cluster;
+mod config;
+mod coordinator;
+mod execute;
+mod explain;
+mod log;
+mod oracle;
+mod outcome;
+mod plan;
+mod scenario;
+mod story;
+mod torn_transaction;
+mod torn_transaction_random;
+mod workload;
+
+pub use config::{Config, Profile};
+pub use execute::execute;
+pub use outcome::{Comparison, Outcome, compare, validate, variant_name};
+pub use plan::{Decision, Op, Operation, Plan, Recording, Send};
+pub use scenario::{Expect, Reading, Scenario, Switch, all, find, switches};
+pub use sim::trace::Keep;

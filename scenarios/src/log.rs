@@ -1,43 +1,35 @@
-//! What clients did and were told, in the order in which it happened.
+//! What clients did and were told, in the order in which it happened, and the checker's history of it.
 
+use check::{Ack, Atom, Function, History, Polled, Status};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// One client-side fact. Times are simulated nanoseconds since the start.
+/// One client-side fact. A fact's place in the log is its event's place in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fact {
     /// The logical process: a new one after every client that was given up.
     pub(crate) process: i64,
+    /// Whose it is: a transactional id, or a consumer's client id.
+    pub(crate) client: String,
+    /// Simulated time since the start.
     pub(crate) at_ns: u64,
-    pub(crate) what: What,
+    pub(crate) status: Status,
+    pub(crate) work: Work,
+    /// Why it did not succeed.
+    pub(crate) error: Option<String>,
 }
 
+/// An operation, with what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    /// An operation begins. Sends as (key, value).
-    Invoke(Work<(u32, u64)>),
-    /// It ends, and the client was told this. Sends as (key, value, offset if acknowledged); those never handed to the
-    /// producer are left out.
-    Complete { outcome: Outcome, work: Work<(u32, u64, Option<i64>)>, error: Option<String> },
-}
-
-/// An operation, with what is known of its sends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Work<S> {
-    Txn(Vec<S>),
+pub(crate) enum Work {
+    Txn {
+        /// The producer's own number of the transaction; 0 before it began.
+        number: u64,
+        /// Key, value, and offset if acknowledged. When complete, only those handed to the producer.
+        sends: Vec<(u32, u64, Option<i64>)>,
+    },
     /// Records polled, as (key, offset, value), in order.
     Poll(Vec<(u32, i64, u64)>),
     Assign(Vec<u32>),
-}
-
-/// What the client was told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It happened.
-    Ok,
-    /// It certainly did not happen.
-    Fail,
-    /// It may have happened, or yet happen.
-    Info,
 }
 
 /// Shared by the workers and the script.
@@ -50,6 +42,8 @@ pub(crate) struct Facts {
     processes: i64,
     /// Workers whose operations are done.
     pub(crate) finished: usize,
+    /// Keys that the final reader read from start to end.
+    pub(crate) read_whole: Vec<u32>,
 }
 
 impl Log {
@@ -63,12 +57,49 @@ impl Log {
         facts.processes
     }
 
-    pub(crate) fn add(&self, process: i64, what: What) {
+    pub(crate) fn add(&self, process: i64, client: &str, status: Status, work: Work, error: Option<String>) {
         let at_ns = rt::time::Instant::now().as_nanos();
-        self.lock().facts.push(Fact { process, at_ns, what });
+        self.lock().facts.push(Fact { process, client: client.to_string(), at_ns, status, work, error });
     }
+}
 
-    pub(crate) fn finish_worker(&self) {
-        self.lock().finished += 1;
+/// The history that the checker judges.
+pub(crate) fn history(facts: &[Fact]) -> History {
+    let mut history = History::default();
+    for fact in facts {
+        let function = match &fact.work {
+            Work::Txn { .. } => Function::Txn,
+            Work::Poll(_) => Function::Poll,
+            Work::Assign(_) => Function::Assign,
+        };
+        history.push(fact.process, fact.status, function, fact.at_ns);
+        match &fact.work {
+            Work::Txn { sends, .. } => {
+                for (key, value, offset) in sends {
+                    history.send(atom(*key), value_atom(*value), offset.map_or(Ack::None, Ack::At));
+                }
+            }
+            Work::Poll(_) if fact.status == Status::Invoke => history.poll_unanswered(),
+            Work::Poll(records) => history.poll(records.iter().map(|(key, offset, value)| Polled {
+                key: atom(*key),
+                offset: Some(*offset),
+                value: value_atom(*value),
+            })),
+            Work::Assign(keys) => history.set_keys(keys.iter().map(|key| atom(*key))),
+        }
+        if let Some(error) = &fact.error {
+            history.set_error(error);
+        }
     }
+    history
+}
+
+/// A key as the checker has it.
+pub(crate) fn atom(key: u32) -> Atom {
+    Atom::Int(i64::from(key))
+}
+
+/// A value as the checker has it. A payload that is not a value is a negative number, which nobody wrote.
+pub(crate) fn value_atom(value: u64) -> Atom {
+    Atom::Int(i64::try_from(value).unwrap_or(-1))
 }

@@ -64,7 +64,11 @@ impl Expect {
         match self {
             Expect::Shows { must, may } if shows(must) && within(must, may) => Reading::Caught,
             Expect::Finds { must, may } if within(must, may) => {
-                if shows(must) { Reading::Caught } else { Reading::Quiet }
+                if shows(must) {
+                    Reading::Caught
+                } else {
+                    Reading::Quiet
+                }
             }
             Expect::Clean if signature.is_empty() => Reading::Quiet,
             _ => Reading::Unexpected,

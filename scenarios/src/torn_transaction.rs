@@ -21,7 +21,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     config: Config::default,
     plan,
     expect: |config| match config.client {
-        Variant::Java38 => Expect::Shows { must: &["torn-transaction", "G1a"], may: &[] },
+        Variant::Java38 => Expect::Shows { must: &["torn-transaction", "G1a", "wrong-decision"], may: &[] },
         Variant::Strict => Expect::Clean,
     },
 };
@@ -32,7 +32,10 @@ fn plan(seed: u64, config: &Config) -> Plan {
     let choices = Choices::new(seed, &[]);
     let think_ms = |operation: u32| choices.world("torn.think", u64::from(operation), 0).between(20, 80);
     let txn = |id, sends: &[(u32, u64)], end| {
-        let sends = sends.iter().map(|(key, value)| Send { key: *key, value: *value, think_ms: think_ms(id) }).collect();
+        let sends = sends
+            .iter()
+            .map(|(key, value)| Send { key: *key, value: *value, think_ms: think_ms(id) })
+            .collect();
         Operation { id, think_ms: 20, what: Op::Txn { sends, end } }
     };
     // The second pair waits until the late commit has done its work.
@@ -47,14 +50,28 @@ fn plan(seed: u64, config: &Config) -> Plan {
         txn(4, &[(0, 9), (1, 10)], Decision::Commit),
     ];
     let consumer = vec![Operation { id: 101, think_ms: 0, what: Op::Consume { for_ms: 6000 } }];
-    let late = FramePattern { words: format!("EndTxn commit id={PRODUCER} txn=2"), from: Some(PRODUCER.into()), to: None, nth: 1 };
-    let middle = EventPattern { words: format!("producer.delivered id={PRODUCER} txn=3"), node: None, nth: 2, after_ms: 20 };
+    let late = FramePattern {
+        words: format!("EndTxn commit id={PRODUCER} txn=2"),
+        from: Some(PRODUCER.into()),
+        to: None,
+        nth: 1,
+    };
+    let middle = EventPattern {
+        words: format!("producer.delivered id={PRODUCER} txn=3"),
+        node: None,
+        nth: 2,
+        after_ms: 20,
+    };
     Plan {
         scenario: SCENARIO.name.into(),
         seed,
         config: config.clone(),
         operations: BTreeMap::from([(PRODUCER.into(), producer), ("c1".into(), consumer)]),
-        faults: vec![Scheduled { id: 1, when: When::default(), fault: Fault::Hold { frame: late, until: When::Event(middle) } }],
+        faults: vec![Scheduled {
+            id: 1,
+            when: When::default(),
+            fault: Fault::Hold { frame: late, until: When::Event(middle) },
+        }],
         overrides: vec![],
     }
 }

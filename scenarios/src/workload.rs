@@ -5,8 +5,9 @@
 //! a commit refused counts as the client calls it. A producer given up is followed by one with a fresh transactional id.
 
 use crate::config::{Config, TOPIC};
-use crate::log::{Log, Outcome, What, Work};
+use crate::log::{Log, Work};
 use crate::plan::{Decision, Op, Operation, Send};
+use check::Status;
 use client::{Admin, AdminConfig, Consumer, Producer, ProducerRecord, TopicPartition};
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// Creates the topic; tries until it is there.
 pub(crate) async fn create_topic(config: &Config) {
-    let mut admin = Admin::new(AdminConfig { bootstrap_servers: config.bootstrap_servers(), ..AdminConfig::jepsen() });
+    let mut admin =
+        Admin::new(AdminConfig { bootstrap_servers: config.bootstrap_servers(), ..AdminConfig::jepsen() });
     loop {
         match admin.create_topic(TOPIC, config.partitions as i32, 1).await {
             Ok(()) | Err(client::Error::Kafka(TOPIC_ALREADY_EXISTS)) => return,
@@ -30,7 +32,13 @@ const TOPIC_ALREADY_EXISTS: i16 = 36;
 
 /// Carries out the operations of one worker.
 pub(crate) async fn run(name: String, config: Config, operations: Vec<Operation>, log: Log) {
-    let mut transactions = Transactions { name: name.clone(), config: config.clone(), log: log.clone(), client: None, clients: 0 };
+    let mut transactions = Transactions {
+        name: name.clone(),
+        config: config.clone(),
+        log: log.clone(),
+        client: None,
+        clients: 0,
+    };
     for operation in operations {
         rt::time::sleep(Duration::from_millis(operation.think_ms)).await;
         match operation.what {
@@ -44,7 +52,7 @@ pub(crate) async fn run(name: String, config: Config, operations: Vec<Operation>
             }
         }
     }
-    log.finish_worker();
+    log.lock().finished += 1;
 }
 
 /// The transactional side of a worker.
@@ -59,6 +67,8 @@ struct Transactions {
 
 struct Client {
     producer: Producer,
+    /// Its transactional id.
+    id: String,
     process: i64,
 }
 
@@ -68,13 +78,14 @@ impl Transactions {
             Some(client) => client,
             None => self.new_client().await,
         };
-        let invoked = sends.iter().map(|send| (send.key, send.value)).collect();
-        self.log.add(client.process, What::Invoke(Work::Txn(invoked)));
-        let mut done = Vec::new();
-        let (outcome, error, keep) = attempt(&client.producer, sends, end, &mut done).await;
-        let error = error.map(|error| error.to_string());
-        self.log.add(client.process, What::Complete { outcome, work: Work::Txn(done), error });
-        if keep {
+        let invoked = sends.iter().map(|send| (send.key, send.value, None)).collect();
+        let invoked = Work::Txn { number: 0, sends: invoked };
+        self.log.add(client.process, &client.id, Status::Invoke, invoked, None);
+        let mut attempt = Attempt { number: 0, sends: Vec::new(), goes_on: true };
+        let (status, error) = attempt.run(&client.producer, sends, end).await;
+        let done = Work::Txn { number: attempt.number, sends: attempt.sends };
+        self.log.add(client.process, &client.id, status, done, error.map(|error| error.to_string()));
+        if attempt.goes_on {
             self.client = Some(client);
         }
     }
@@ -84,68 +95,87 @@ impl Transactions {
         let process = self.log.new_process();
         loop {
             self.clients += 1;
-            let id = if self.clients == 1 { self.name.clone() } else { format!("{}.{}", self.name, self.clients) };
+            let id =
+                if self.clients == 1 { self.name.clone() } else { format!("{}.{}", self.name, self.clients) };
             let producer = Producer::new(self.config.producer(&id), self.config.client.flaws());
             match producer.init_transactions().await {
-                Ok(()) => return Client { producer, process },
+                Ok(()) => return Client { producer, id, process },
                 Err(_) => rt::time::sleep(RETRY).await,
             }
         }
     }
 }
 
-type Done = Vec<(u32, u64, Option<i64>)>;
-
-/// One transaction: what the client was told, why, and whether the producer can go on.
-async fn attempt(
-    producer: &Producer,
-    sends: &[Send],
-    end: Decision,
-    done: &mut Done,
-) -> (Outcome, Option<client::Error>, bool) {
-    if let Err(error) = producer.begin_transaction() {
-        return (Outcome::Fail, Some(error), false);
-    }
-    if let Err(error) = send_all(producer, sends, done).await {
-        let aborted = producer.abort_transaction().await.is_ok();
-        return (Outcome::Fail, Some(error), aborted);
-    }
-    match end {
-        Decision::Abort => match producer.abort_transaction().await {
-            Ok(()) => (Outcome::Fail, None, true),
-            Err(error) => (Outcome::Fail, Some(error), false),
-        },
-        Decision::Commit => match producer.commit_transaction().await {
-            Ok(()) => (Outcome::Ok, None, true),
-            Err(error) if error.is_definite() => {
-                let aborted = producer.abort_transaction().await.is_ok();
-                (Outcome::Fail, Some(error), aborted)
-            }
-            Err(error) => (Outcome::Info, Some(error), false),
-        },
-    }
+/// One transaction as it goes.
+struct Attempt {
+    number: u64,
+    /// Records handed to the producer, with their offsets once acknowledged.
+    sends: Vec<(u32, u64, Option<i64>)>,
+    /// Whether the producer can be used again.
+    goes_on: bool,
 }
 
-async fn send_all(producer: &Producer, sends: &[Send], done: &mut Done) -> Result<(), client::Error> {
-    for send in sends {
-        rt::time::sleep(Duration::from_millis(send.think_ms)).await;
-        let record = ProducerRecord {
-            partition: TopicPartition::new(TOPIC, send.key as i32),
-            key: None,
-            value: send.value.to_string().into(),
-        };
-        done.push((send.key, send.value, None));
-        let metadata = producer.send(record).await?.await?;
-        if let Some(last) = done.last_mut() {
-            last.2 = Some(metadata.offset).filter(|offset| *offset >= 0);
+impl Attempt {
+    /// Carries it out: what its client was told, and why.
+    async fn run(
+        &mut self,
+        producer: &Producer,
+        sends: &[Send],
+        end: Decision,
+    ) -> (Status, Option<client::Error>) {
+        match producer.begin_transaction() {
+            Ok(number) => self.number = number,
+            Err(error) => {
+                self.goes_on = false;
+                return (Status::Fail, Some(error));
+            }
+        }
+        if let Err(error) = self.send_all(producer, sends).await {
+            self.goes_on = producer.abort_transaction().await.is_ok();
+            return (Status::Fail, Some(error));
+        }
+        match end {
+            Decision::Abort => {
+                let aborted = producer.abort_transaction().await;
+                self.goes_on = aborted.is_ok();
+                (Status::Fail, aborted.err())
+            }
+            Decision::Commit => match producer.commit_transaction().await {
+                Ok(()) => (Status::Ok, None),
+                Err(error) if error.is_definite() => {
+                    self.goes_on = producer.abort_transaction().await.is_ok();
+                    (Status::Fail, Some(error))
+                }
+                Err(error) => {
+                    self.goes_on = false;
+                    (Status::Info, Some(error))
+                }
+            },
         }
     }
-    Ok(())
+
+    async fn send_all(&mut self, producer: &Producer, sends: &[Send]) -> Result<(), client::Error> {
+        for send in sends {
+            rt::time::sleep(Duration::from_millis(send.think_ms)).await;
+            let record = ProducerRecord {
+                partition: TopicPartition::new(TOPIC, send.key as i32),
+                key: None,
+                value: send.value.to_string().into(),
+            };
+            self.sends.push((send.key, send.value, None));
+            let metadata = producer.send(record).await?.await?;
+            if let Some(last) = self.sends.last_mut() {
+                last.2 = Some(metadata.offset).filter(|offset| *offset >= 0);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A consumer of all partitions, from the earliest offset.
 pub(crate) struct Reader {
     consumer: Consumer,
+    name: String,
     process: i64,
     log: Log,
     partitions: Vec<TopicPartition>,
@@ -157,35 +187,40 @@ impl Reader {
         let keys: Vec<u32> = (0..config.partitions).collect();
         let partitions: Vec<_> = keys.iter().map(|key| TopicPartition::new(TOPIC, *key as i32)).collect();
         let mut consumer = Consumer::new(config.consumer(name));
-        log.add(process, What::Invoke(Work::Assign(keys.clone())));
+        log.add(process, name, Status::Invoke, Work::Assign(keys.clone()), None);
         let assigned = consumer.assign(&partitions);
-        let outcome = if assigned.is_ok() { Outcome::Ok } else { Outcome::Fail };
-        let error = assigned.err().map(|error| error.to_string());
-        log.add(process, What::Complete { outcome, work: Work::Assign(keys), error });
-        Reader { consumer, process, log, partitions }
+        let status = if assigned.is_ok() { Status::Ok } else { Status::Fail };
+        log.add(process, name, status, Work::Assign(keys), assigned.err().map(|error| error.to_string()));
+        Reader { consumer, name: name.to_string(), process, log, partitions }
     }
 
-    pub(crate) async fn poll(&mut self, timeout_ms: u64) {
-        self.log.add(self.process, What::Invoke(Work::Poll(Vec::new())));
-        let (outcome, records, error) = match self.consumer.poll(timeout_ms).await {
-            Ok(records) => (Outcome::Ok, records, None),
-            Err(error) => (Outcome::Info, Vec::new(), Some(error.to_string())),
+    /// Polls once; the number of records.
+    pub(crate) async fn poll(&mut self, timeout_ms: u64) -> usize {
+        self.log.add(self.process, &self.name, Status::Invoke, Work::Poll(Vec::new()), None);
+        let (status, records, error) = match self.consumer.poll(timeout_ms).await {
+            Ok(records) => (Status::Ok, records, None),
+            Err(error) => (Status::Info, Vec::new(), Some(error.to_string())),
         };
-        let failed = error.is_some();
-        let polled = records.iter().map(|record| {
-            let value = record.value.as_deref().and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
-            (record.partition.partition as u32, record.offset, value.unwrap_or(u64::MAX))
-        });
-        self.log.add(self.process, What::Complete { outcome, work: Work::Poll(polled.collect()), error });
-        if failed {
+        if status == Status::Info {
             rt::time::sleep(RETRY).await;
         }
+        let polled = records.iter().map(|record| {
+            let value =
+                record.value.as_deref().and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
+            (record.partition.partition as u32, record.offset, value.unwrap_or(NOT_A_VALUE))
+        });
+        self.log.add(self.process, &self.name, status, Work::Poll(polled.collect()), error);
+        records.len()
     }
 
-    /// Whether every partition was read beyond the offset that `targets` has for it.
-    pub(crate) fn is_past(&self, targets: impl Fn(u32) -> Option<i64>) -> bool {
-        self.partitions.iter().zip(0..).all(|(partition, key)| {
-            targets(key).is_none_or(|target| self.consumer.position(partition).is_some_and(|at| at > target))
-        })
+    /// Keys that were read beyond the offset that `target` has for them.
+    pub(crate) fn keys_past(&self, target: impl Fn(u32) -> i64) -> Vec<u32> {
+        let keys = self.partitions.iter().zip(0..);
+        let past = keys
+            .filter(|(partition, key)| self.consumer.position(partition).is_some_and(|at| at > target(*key)));
+        past.map(|(_, key)| key).collect()
     }
 }
+
+/// What stands for a payload that is not a number: no worker writes it.
+const NOT_A_VALUE: u64 = u64::MAX;

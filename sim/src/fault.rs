@@ -9,6 +9,7 @@ use crate::net::Impairment;
 use crate::tap::HoldId;
 use crate::trace::NodeId;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A fault and when it strikes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -220,6 +221,27 @@ impl Fault {
         }
     }
 
+    /// How long it lasts, in milliseconds, if that is known from the start.
+    fn lasts_ms(&self) -> u64 {
+        match self {
+            Fault::Pause { for_ms, .. }
+            | Fault::Cut { for_ms, .. }
+            | Fault::Loss { for_ms, .. }
+            | Fault::Slow { for_ms, .. }
+            | Fault::Narrow { for_ms, .. }
+            | Fault::ClockDrift { for_ms, .. } => *for_ms,
+            Fault::Crash { restart_after_ms, .. } | Fault::MachineCrash { restart_after_ms, .. } => {
+                restart_after_ms.unwrap_or_default()
+            }
+            Fault::ClockJump { .. } | Fault::Hold { .. } | Fault::Delay { .. } | Fault::Reset { .. } => 0,
+        }
+    }
+
+    /// Whether it waits for a frame.
+    pub(crate) fn is_on_frames(&self) -> bool {
+        matches!(self, Fault::Hold { .. } | Fault::Delay { .. } | Fault::Reset { .. })
+    }
+
     /// The fault in a few words, for stories.
     pub fn describe(&self) -> String {
         let ends = |from: &[String], to: &[String]| format!("{} to {}", from.join(","), to.join(","));
@@ -251,6 +273,15 @@ impl Fault {
             Fault::Reset { frame } => format!("the connection of the frame \"{}\" is reset", frame.words),
         }
     }
+}
+
+/// When the last fault that strikes by time has ended, as time since the start.
+pub fn over_after(schedule: &[Scheduled]) -> Duration {
+    let ends_ms = schedule.iter().map(|scheduled| match scheduled.when {
+        When::AtMs(at_ms) => at_ms + scheduled.fault.lasts_ms(),
+        _ => 0,
+    });
+    Duration::from_millis(ends_ms.max().unwrap_or_default())
 }
 
 /// What the world does between two polls: a fault strikes or ends, a node starts again.

@@ -172,7 +172,9 @@ impl World {
     /// The fault at `index` strikes.
     fn strike(self: &Rc<Self>, index: usize) {
         let Scheduled { id, fault, .. } = self.trouble.borrow().schedule[index].clone();
-        if let Some(unknown) = fault.nodes().iter().find(|name| self.nodes.borrow().find(name).is_none()) {
+        // A frame's ends may yet be added, and are only compared with.
+        let named = if fault.is_on_frames() { Vec::new() } else { fault.nodes() };
+        if let Some(unknown) = named.into_iter().find(|name| self.nodes.borrow().find(name).is_none()) {
             self.fail(format!("fault {id} names the node {unknown}, which does not exist"));
             return;
         }

@@ -108,6 +108,7 @@ async fn attempt(context: &Context, request: &EndTxnRequest) -> Result<Attempt, 
         producer_id = prepared.producer_id,
         epoch = prepared.epoch,
         committed = request.committed,
+        by = "client",
         revision = answer.revision,
     );
     context.steward.finish(Prepared { transactional_id: id.to_string(), found: false });

@@ -129,6 +129,7 @@ async fn attempt(
         producer_id = next.producer_id,
         epoch = next.epoch,
         committed = false,
+        by = "fencing",
         revision = answer.revision,
     );
     context.steward.finish(Prepared { transactional_id: id.to_string(), found: false });

@@ -22,9 +22,9 @@ pub(super) fn run(args: &Args) -> CliResult {
     let difference = first_difference(a.into_iter(), b.into_iter());
     match &difference {
         _ if args.json => {
-            let parts = difference.as_ref().map(
-                |d| serde_json::json!({"event": d.event, "a": d.first, "b": d.second}),
-            );
+            let parts = difference
+                .as_ref()
+                .map(|d| serde_json::json!({"event": d.event, "a": d.first, "b": d.second}));
             println!("{}", serde_json::json!({"a": args.a, "b": args.b, "difference": parts}));
         }
         None => println!("the traces are the same"),

@@ -14,7 +14,10 @@ pub(super) fn run(args: &Args) -> CliResult {
     if args.json {
         for scenario in scenarios::all() {
             let expect = expectation(&(scenario.expect)(&(scenario.config)()));
-            println!("{}", serde_json::json!({"scenario": scenario.name, "claim": scenario.claim, "expect": expect}));
+            println!(
+                "{}",
+                serde_json::json!({"scenario": scenario.name, "claim": scenario.claim, "expect": expect})
+            );
         }
         for switch in scenarios::switches() {
             println!("{}", serde_json::json!({"switch": switch.name, "what": switch.what}));

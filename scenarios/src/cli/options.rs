@@ -18,7 +18,10 @@ pub(super) fn switch_on(config: &mut Config, switches: &[String]) -> Result<(), 
     for name in switches {
         let Some(switch) = scenarios::switches().iter().find(|switch| switch.name == name) else {
             let names: Vec<_> = scenarios::switches().iter().map(|switch| switch.name).collect();
-            return Err(Unusable::new(format!("--with: no switch is called {name}: use one of {}", names.join(", "))));
+            return Err(Unusable::new(format!(
+                "--with: no switch is called {name}: use one of {}",
+                names.join(", ")
+            )));
         };
         (switch.apply)(config);
     }
@@ -37,14 +40,16 @@ pub(super) fn seeds(text: &str) -> Result<Range<u64>, String> {
 pub(super) fn read_recording(file: &Path) -> Result<Recording, Unusable> {
     let text = read(file)?;
     let recording = Recording::parse(file, &text).map_err(Unusable::new)?;
-    scenarios::validate(&recording.plan).map_err(|problem| Unusable::new(format!("{}: {problem}", file.display())))?;
+    scenarios::validate(&recording.plan)
+        .map_err(|problem| Unusable::new(format!("{}: {problem}", file.display())))?;
     Ok(recording)
 }
 
 /// Reads a text file.
 #[expect(clippy::disallowed_methods, reason = "the command reads what its user names, outside any run")]
 pub(super) fn read(file: &Path) -> Result<String, Unusable> {
-    std::fs::read_to_string(file).map_err(|error| Unusable::new(format!("{}: cannot be read: {error}", file.display())))
+    std::fs::read_to_string(file)
+        .map_err(|error| Unusable::new(format!("{}: cannot be read: {error}", file.display())))
 }
 
 /// Writes `text` to `directory/name`, making the directory; the path written.

@@ -7,7 +7,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// One run, to a person.
-pub(super) fn single(name: &str, seed: u64, config: &Config, outcome: &Outcome, expect: &Expect, file: &Path) {
+pub(super) fn single(
+    name: &str,
+    seed: u64,
+    config: &Config,
+    outcome: &Outcome,
+    expect: &Expect,
+    file: &Path,
+) {
     println!("{}", headline(name, seed, config, outcome));
     body(outcome);
     println!("expected: {}", verdict(outcome, expect));
@@ -17,7 +24,10 @@ pub(super) fn single(name: &str, seed: u64, config: &Config, outcome: &Outcome, 
 /// Scenario, seed, world and fingerprint in a line.
 pub(super) fn headline(name: &str, seed: u64, config: &Config, outcome: &Outcome) -> String {
     let client = scenarios::variant_name(config.client);
-    format!("{name}   seed {seed}   client {client}   {} agents   fingerprint {}", config.agents, outcome.fingerprint)
+    format!(
+        "{name}   seed {seed}   client {client}   {} agents   fingerprint {}",
+        config.agents, outcome.fingerprint
+    )
 }
 
 /// What was found, its story, and what else went wrong.
@@ -124,13 +134,18 @@ pub(super) fn tally(name: &str, tally: &Tally, expect: &Expect, ending: Ending) 
         println!("  {count:>8}  {signature}");
     }
     if let Some(seed) = tally.first_caught {
-        println!("first caught at seed {seed}; {:.1} % of seeds", 100.0 * tally.caught as f64 / tally.runs as f64);
+        println!(
+            "first caught at seed {seed}; {:.1} % of seeds",
+            100.0 * tally.caught as f64 / tally.runs as f64
+        );
     }
     if let Some(seed) = tally.first_unexpected {
         println!("UNEXPECTED first at seed {seed}: wavetank run {name} --seed {seed}");
     }
     match (ending, expect) {
-        (Ending::Unexpected, Expect::Finds { .. }) if tally.caught == 0 => println!("expected: NO, no seed shows it"),
+        (Ending::Unexpected, Expect::Finds { .. }) if tally.caught == 0 => {
+            println!("expected: NO, no seed shows it")
+        }
         (Ending::Unexpected, _) => println!("expected: NO"),
         (Ending::Expected, _) => println!("expected: yes"),
     }

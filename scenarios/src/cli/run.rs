@@ -70,7 +70,13 @@ fn single(args: &Args, scenario: &Scenario, config: &Config, seed: u64) -> CliRe
     Ok(if reading == Reading::Unexpected { Ending::Unexpected } else { Ending::Expected })
 }
 
-fn many(args: &Args, scenario: &Scenario, config: &Config, range: Range<u64>, until_failure: bool) -> CliResult {
+fn many(
+    args: &Args,
+    scenario: &Scenario,
+    config: &Config,
+    range: Range<u64>,
+    until_failure: bool,
+) -> CliResult {
     let expect = (scenario.expect)(config);
     let jobs = args.jobs.unwrap_or_else(seeds::default_jobs).max(1);
     let progress = progress(range.end - range.start);

@@ -23,7 +23,10 @@ pub(super) fn run(
             scope.spawn(move || {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end || stop.load(Ordering::Relaxed) || send.send((seed, one(seed))).is_err() {
+                    if seed >= seeds.end
+                        || stop.load(Ordering::Relaxed)
+                        || send.send((seed, one(seed))).is_err()
+                    {
                         return;
                     }
                 }

@@ -30,13 +30,20 @@ pub(super) fn run(args: &Args) -> CliResult {
     let wanted: BTreeSet<String> = recording.signature.iter().cloned().collect();
     let shows = |plan: &scenarios::Plan| scenarios::execute(plan, Keep::Events).signature == wanted;
     if !shows(&recording.plan) {
-        println!("the recording does not show its signature any more: wavetank replay {}", args.file.display());
+        println!(
+            "the recording does not show its signature any more: wavetank replay {}",
+            args.file.display()
+        );
         return Ok(Ending::Unexpected);
     }
     let progress = ProgressBar::new_spinner();
     let small = sim::shrink::shrink(&recording.plan, |candidate| {
         progress.inc(1);
-        progress.set_message(format!("{} items left, run {}", sim::shrink::size(candidate), progress.position()));
+        progress.set_message(format!(
+            "{} items left, run {}",
+            sim::shrink::size(candidate),
+            progress.position()
+        ));
         shows(candidate)
     });
     progress.finish_and_clear();

@@ -29,7 +29,10 @@ pub(super) fn run(args: &Args) -> CliResult {
     let keep = if args.all { Keep::Everything } else { Keep::Story };
     let outcome = scenarios::execute(&recording.plan, keep);
     if let Some(name) = args.node.as_ref().filter(|name| !outcome.nodes.contains(name)) {
-        return Err(Unusable::new(format!("--node: no node is called {name}: use one of {}", outcome.nodes.join(", "))));
+        return Err(Unusable::new(format!(
+            "--node: no node is called {name}: use one of {}",
+            outcome.nodes.join(", ")
+        )));
     }
     let ns = |seconds: f64| (seconds * 1e9) as u64;
     let (from, to) = (args.from.map_or(0, ns), args.to.map_or(u64::MAX, ns));

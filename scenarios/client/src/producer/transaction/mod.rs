@@ -280,7 +280,7 @@ impl TransactionManager {
         if request.tries > 1 {
             let call = format!("{:?}", request.call.rpc());
             let id = self.id.as_deref().unwrap_or_default();
-            rt::event!("producer.resend", id = id, txn = request.txn, request = &call, r#try = request.tries);
+            rt::event!("producer.resend", id = id, txn = request.txn, request = &call, attempt = request.tries);
         }
     }
 

@@ -1,0 +1,194 @@
+//! Runs a plan and judges it.
+
+use crate::cluster;
+use crate::config::{Config, ETCD_PORT, KAFKA_PORT, S3_PORT};
+use crate::log::{self, Facts, Log, Work, atom, value_atom};
+use crate::outcome::Outcome;
+use crate::plan::Plan;
+use crate::workload::{self, Reader};
+use crate::{explain, oracle, story};
+use check::{FinalReads, Status};
+use rt::host::BoxFuture;
+use rt::time::Instant;
+use sim::node::{self, Role};
+use sim::run::{Config as RunConfig, Run};
+use sim::trace::Keep;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Every worker must be done this long after the last fault has ended.
+const WORKERS_LIMIT: Duration = Duration::from_secs(300);
+/// The final reader gives up on what it has not read by then. Longer than a transaction may stay open.
+const FINAL_READS_LIMIT: Duration = Duration::from_secs(120);
+/// How long the final reader's polls wait, in milliseconds (Jepsen's).
+const FINAL_POLL_MS: u64 = 1000;
+
+/// Runs `plan` in a world of its own and judges what its clients were told. `keep` is at least [`Keep::Events`] for the
+/// white-box oracle, and [`Keep::Story`] for the story.
+pub fn execute(plan: &Plan, keep: Keep) -> Outcome {
+    let log = Log::default();
+    let (logged, planned) = (log.clone(), plan.clone());
+    let run = sim::run(&run_config(plan, keep.max(Keep::Events)), move || script(planned, logged));
+    judge(plan, run, &log.lock())
+}
+
+fn run_config(plan: &Plan, keep: Keep) -> RunConfig {
+    RunConfig {
+        seed: plan.seed,
+        overrides: plan.overrides.clone(),
+        faults: plan.faults.clone(),
+        net: plan.config.net.clone(),
+        frame_ports: vec![KAFKA_PORT, ETCD_PORT, S3_PORT],
+        preempt: plan.config.preempt,
+        keep,
+        limit_ms: 0,
+    }
+}
+
+/// The world: a cluster, a topic, the plan's workers; after them, and after the faults, the final reads.
+async fn script(plan: Plan, log: Log) {
+    let config = plan.config.clone();
+    cluster::start(&config);
+    let created = config.clone();
+    client_process("admin", async move { workload::create_topic(&created).await }).await;
+    let workers = plan.operations.len();
+    for (name, operations) in plan.operations {
+        let (config, log) = (config.clone(), log.clone());
+        node::add(&name.clone(), Role::Client, None, move |_| {
+            Box::pin(workload::run(name.clone(), config.clone(), operations.clone(), log.clone()))
+        });
+    }
+    let trouble = sim::fault::over_after(&plan.faults);
+    let limit = trouble + WORKERS_LIMIT;
+    if !sim::property::eventually("every worker is done", limit, || log.lock().finished == workers).await {
+        return;
+    }
+    rt::time::sleep_until(Instant::from_nanos(trouble.as_nanos() as u64)).await;
+    client_process("reader", final_reads(config, log)).await;
+}
+
+/// Runs `body` as a client process on a machine of its own, to its end.
+async fn client_process(name: &str, body: impl Future<Output = ()> + Send + 'static) {
+    let (send, ended) = oneshot::channel::<()>();
+    let once = Arc::new(Mutex::new(Some(async move {
+        body.await;
+        drop(send);
+    })));
+    node::add(name, Role::Client, None, move |_| -> BoxFuture<()> {
+        let body = once.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        Box::pin(async move {
+            if let Some(body) = body {
+                body.await;
+            }
+        })
+    });
+    // The sender is dropped at the end; nothing is ever sent.
+    let _ = ended.await;
+}
+
+/// A fresh consumer reads every key from the start, beyond everything that was acknowledged, and to the end.
+async fn final_reads(config: Config, log: Log) {
+    let targets = acknowledged(&log.lock());
+    let target = |key| targets.get(&key).copied().unwrap_or(-1);
+    let all: Vec<u32> = (0..config.partitions).collect();
+    let mut reader = Reader::new("reader", &config, log.clone());
+    let deadline = Instant::now() + FINAL_READS_LIMIT;
+    while reader.keys_past(target) != all && Instant::now() < deadline {
+        reader.poll(FINAL_POLL_MS).await;
+    }
+    while reader.poll(FINAL_POLL_MS).await > 0 && Instant::now() < deadline {}
+    log.lock().read_whole = reader.keys_past(target);
+}
+
+/// By key, the highest offset of any acknowledged record, whatever became of its transaction.
+fn acknowledged(facts: &Facts) -> BTreeMap<u32, i64> {
+    let mut highest = BTreeMap::new();
+    for fact in &facts.facts {
+        if let Work::Txn { sends, .. } = &fact.work {
+            for (key, _, offset) in sends {
+                let known = highest.entry(*key).or_insert(-1);
+                *known = offset.unwrap_or(-1).max(*known);
+            }
+        }
+    }
+    highest
+}
+
+fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
+    let history = log::history(&facts.facts);
+    let verdict = check::strict(&history, &final_values(facts));
+    let decisions = oracle::judge(&run.trace);
+    let mut signature: BTreeSet<String> = verdict.signature().into_iter().map(str::to_string).collect();
+    if !decisions.is_empty() {
+        signature.insert("wrong-decision".into());
+    }
+    let mut vacuous: Vec<String> = verdict.vacuous.iter().map(ToString::to_string).collect();
+    for fault in plan.faults.iter().filter(|fault| !run.landed.contains(&fault.id)) {
+        vacuous.push(format!("fault {} had no effect ({})", fault.id, fault.fault.describe()));
+    }
+    let mut failures: Vec<String> = run
+        .failures
+        .iter()
+        .map(|failure| {
+            format!(
+                "{} at {}: {} (event {})",
+                failure.node,
+                explain::seconds(failure.at_ns),
+                failure.claim,
+                failure.event.0
+            )
+        })
+        .collect();
+    if run.end != sim::run::End::Done {
+        failures.push(format!("the run did not end by itself: {:?}", run.end));
+    }
+    Outcome {
+        signature,
+        anomalies: explain::anomalies(&verdict, &decisions, &facts.facts),
+        story: story::tell(&decisions, &run.trace, &run.nodes),
+        summary: summary(facts),
+        vacuous,
+        failures,
+        fingerprint: run.fingerprint,
+        trace: run.trace,
+        nodes: run.nodes,
+        marks: run.marks,
+        events: run.events,
+        steps: run.steps,
+        simulated_ns: run.simulated_ns,
+    }
+}
+
+/// What the final reader found, for the keys it read whole.
+fn final_values(facts: &Facts) -> FinalReads {
+    let mut values: FinalReads = facts.read_whole.iter().map(|key| (atom(*key), BTreeSet::new())).collect();
+    for fact in facts.facts.iter().filter(|fact| fact.client == "reader") {
+        if let Work::Poll(records) = &fact.work {
+            for (key, _, value) in records {
+                if let Some(found) = values.get_mut(&atom(*key)) {
+                    found.insert(value_atom(*value));
+                }
+            }
+        }
+    }
+    values
+}
+
+/// What the run exercised, in a line.
+fn summary(facts: &Facts) -> String {
+    let (mut ok, mut failed, mut unknown, mut polled) = (0, 0, 0, 0);
+    for fact in &facts.facts {
+        match (&fact.work, fact.status) {
+            (Work::Txn { .. }, Status::Ok) => ok += 1,
+            (Work::Txn { .. }, Status::Fail) => failed += 1,
+            (Work::Txn { .. }, Status::Info) => unknown += 1,
+            (Work::Poll(records), _) => polled += records.len(),
+            _ => {}
+        }
+    }
+    format!(
+        "{ok} transactions committed, {failed} aborted or failed, {unknown} of unknown outcome; {polled} records polled"
+    )
+}
