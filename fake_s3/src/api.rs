@@ -71,6 +71,45 @@ pub struct ListRequest {
     pub max_keys: Option<u32>,
 }
 
+/// Which uploads to list (`ListMultipartUploads`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListUploadsRequest {
+    /// Only uploads for keys that begin so.
+    pub prefix: String,
+    /// Keys that have this after the prefix are rolled up into one common prefix.
+    pub delimiter: Option<String>,
+    /// Only uploads for keys after this one; with `upload_id_marker`, also those for this very key after that upload.
+    pub key_marker: Option<String>,
+    /// See `key_marker`, without which it is not looked at.
+    pub upload_id_marker: Option<String>,
+    /// At most so many uploads and common prefixes; at most, and by default, 1,000.
+    pub max_uploads: Option<u32>,
+}
+
+/// A multipart upload that was neither completed nor aborted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UploadInfo {
+    /// The key its object will have.
+    pub key: String,
+    /// The upload.
+    pub upload_id: String,
+    /// When it was created, in milliseconds since the Unix epoch by the server's clock, whole seconds as in S3.
+    pub initiated_ms: i64,
+}
+
+/// A part of an upload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartInfo {
+    /// 1 to 10,000.
+    pub number: u32,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its ETag.
+    pub etag: String,
+    /// When it was uploaded, as in [`UploadInfo::initiated_ms`].
+    pub last_modified_ms: i64,
+}
+
 /// What S3 is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
@@ -153,6 +192,19 @@ pub enum Request {
         /// The upload.
         upload_id: String,
     },
+    /// `ListParts`.
+    ListParts {
+        /// The object's key.
+        key: String,
+        /// The upload.
+        upload_id: String,
+        /// Only parts above this number; all when 0.
+        number_marker: u32,
+        /// At most so many; at most, and by default, 1,000.
+        max_parts: Option<u32>,
+    },
+    /// `ListMultipartUploads`.
+    ListUploads(ListUploadsRequest),
 }
 
 /// What S3 answers.
@@ -194,5 +246,21 @@ pub enum Response {
     Part {
         /// Its ETag.
         etag: String,
+    },
+    /// A page of an upload's parts, by number.
+    Parts {
+        /// The parts.
+        parts: Vec<PartInfo>,
+        /// The last number, if there are more.
+        next_number_marker: Option<u32>,
+    },
+    /// A page of uploads, by key and then by creation.
+    Uploads {
+        /// The uploads.
+        uploads: Vec<UploadInfo>,
+        /// Rolled-up keys, in order.
+        common_prefixes: Vec<String>,
+        /// The last key (or common prefix) and upload (empty after a common prefix), if there are more.
+        next_markers: Option<(String, String)>,
     },
 }

@@ -51,6 +51,8 @@ pub(crate) fn kind_and_key(request: &Request) -> (&'static str, &str) {
         Request::UploadPart { key, .. } => ("upload.part", key),
         Request::CompleteUpload { key, .. } => ("upload.complete", key),
         Request::AbortUpload { key, .. } => ("upload.abort", key),
+        Request::ListParts { key, .. } => ("upload.parts", key),
+        Request::ListUploads(list) => ("upload.list", &list.prefix),
     }
 }
 

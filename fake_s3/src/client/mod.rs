@@ -188,6 +188,8 @@ fn is_idempotent(request: &Request) -> bool {
         | Request::Delete { .. }
         | Request::DeleteMany { .. }
         | Request::List(_)
+        | Request::ListParts { .. }
+        | Request::ListUploads(_)
         | Request::UploadPart { .. }
         | Request::AbortUpload { .. } => true,
     }

@@ -56,7 +56,7 @@ impl Job {
         let Latency { base_us, jitter_us } = match &self.call.request {
             Request::Get { head: false, .. } => config.read,
             Request::Get { head: true, .. } => config.head,
-            Request::List(_) => config.list,
+            Request::List(_) | Request::ListParts { .. } | Request::ListUploads(_) => config.list,
             Request::Delete { .. }
             | Request::DeleteMany { .. }
             | Request::CreateUpload { .. }

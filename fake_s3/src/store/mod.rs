@@ -3,14 +3,19 @@
 //! Pure: no runtime, no clock of its own, no chance. Reads see every write before them. Conditions and answers follow
 //! S3's REST API.
 
+mod journal;
 mod list;
 mod multipart;
 #[cfg(test)]
 mod tests;
 
-use crate::api::{ByteRange, GetConditions, Headers, ObjectInfo, PutCondition, Request, Response};
+use crate::api::{
+    ByteRange, GetConditions, Headers, ListRequest, ObjectInfo, PutCondition, Request, Response,
+};
 use crate::error::S3Error;
 use bytes::Bytes;
+use journal::Journal;
+use list::View;
 use multipart::Uploads;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -46,6 +51,7 @@ impl Object {
 pub struct Store {
     objects: BTreeMap<String, Object>,
     uploads: Uploads,
+    journal: Journal,
 }
 
 impl Store {
@@ -63,7 +69,7 @@ impl Store {
             }
             Request::Get { key, range, conditions, head } => self.get(key, range.as_ref(), conditions, *head),
             Request::Delete { key } => {
-                self.objects.remove(key);
+                self.delete(key);
                 Ok(Response::Deleted)
             }
             Request::DeleteMany { keys } => {
@@ -71,18 +77,18 @@ impl Store {
                     return Err(S3Error::MalformedXml);
                 }
                 for key in keys {
-                    self.objects.remove(key);
+                    self.delete(key);
                 }
                 Ok(Response::Deleted)
             }
-            Request::List(request) => list::list(&self.objects, request),
+            Request::List(request) => self.list_behind(request, 0),
             Request::Copy { from, to, if_none_match } => self.copy(now, from, to, *if_none_match),
             Request::CreateUpload { key, headers } => {
                 check_key(key)?;
-                Ok(Response::Upload { id: self.uploads.create(key, headers) })
+                Ok(Response::Upload { id: self.uploads.create(whole_seconds_ms(now), key, headers) })
             }
             Request::UploadPart { key, upload_id, number, body } => {
-                let etag = self.uploads.part(key, upload_id, *number, body)?;
+                let etag = self.uploads.part(whole_seconds_ms(now), key, upload_id, *number, body)?;
                 Ok(Response::Part { etag })
             }
             Request::CompleteUpload { key, upload_id, parts, condition } => {
@@ -95,6 +101,31 @@ impl Store {
                 self.uploads.remove(key, upload_id)?;
                 Ok(Response::Deleted)
             }
+            Request::ListParts { key, upload_id, number_marker, max_parts } => {
+                self.uploads.list_parts(key, upload_id, *number_marker, *max_parts)
+            }
+            Request::ListUploads(request) => self.uploads.list(request),
+        }
+    }
+
+    /// A list of the bucket as it was before its last `unseen` changes, as far as [`Store::remember`] goes.
+    pub fn list_behind(&self, request: &ListRequest, unseen: u64) -> Result<Response, S3Error> {
+        list::list(&View { objects: &self.objects, before: self.journal.before(unseen) }, request)
+    }
+
+    /// Remembers so many of the latest changes from now on, for [`Store::list_behind`]. None at first.
+    pub fn remember(&mut self, changes: usize) {
+        self.journal.keep(changes);
+    }
+
+    /// How often an object was written or deleted so far.
+    pub fn changes(&self) -> u64 {
+        self.journal.count
+    }
+
+    fn delete(&mut self, key: &str) {
+        if let Some(before) = self.objects.remove(key) {
+            self.journal.note(key, Some(before));
         }
     }
 
@@ -114,9 +145,9 @@ impl Store {
             (PutCondition::IfMatch(_), None) => return Err(S3Error::NoSuchKey),
             _ => return Err(S3Error::PreconditionFailed),
         }
-        let last_modified_ms = now.as_secs() as i64 * 1000;
-        let object = Object { body, headers, etag: etag.clone(), last_modified_ms };
-        self.objects.insert(key.to_string(), object);
+        let object = Object { body, headers, etag: etag.clone(), last_modified_ms: whole_seconds_ms(now) };
+        let before = self.objects.insert(key.to_string(), object);
+        self.journal.note(key, before);
         Ok(Response::Written { etag })
     }
 
@@ -155,6 +186,11 @@ impl Store {
         let etag = format!("\"{}\"", digest(&body));
         self.write(now, to, body, headers, etag, &condition)
     }
+}
+
+/// S3 tells times in whole seconds.
+fn whole_seconds_ms(now: Duration) -> i64 {
+    now.as_secs() as i64 * 1000
 }
 
 fn check_key(key: &str) -> Result<(), S3Error> {
