@@ -66,6 +66,8 @@ impl EtcdError {
     /// A second watch under one id on one connection.
     pub const WATCH_DUPLICATE_ID: Self =
         refusal(Code::InvalidArgument, "mvcc: duplicate watch ID provided on the WatchStream");
+    /// A watch on a range without keys.
+    pub const WATCH_EMPTY_RANGE: Self = refusal(Code::InvalidArgument, "mvcc: watcher range is empty");
     /// What a watcher answers once its watch is over.
     pub const WATCH_CANCELED: Self = refusal(Code::Cancelled, "etcdserver: watch canceled");
 }

@@ -5,6 +5,8 @@
 //! past, or its connection does not take what it is sent) it catches up from the store, whole revisions in batches, and
 //! is canceled if what it lacks was compacted. `mvcc/watchable_store.go` is the model.
 
+mod fragment;
+
 use crate::api::{Event, KeyValue, WatchRequest, WatchResponse};
 use crate::error::EtcdError;
 use crate::store::{Span, Store};
@@ -29,6 +31,11 @@ struct Watch {
 }
 
 impl Watch {
+    /// Whether it was told everything so far and has begun: of a watch that starts in the future nothing can be said.
+    fn has_progress(&self, store: &Store) -> bool {
+        self.synced && self.request.start_revision <= store.revision()
+    }
+
     fn wants(&self, record: &KeyValue) -> bool {
         !(if record.is_tombstone() { self.request.no_delete } else { self.request.no_put })
     }
@@ -51,6 +58,8 @@ impl Hub {
             Some(EtcdError::COMPACTED)
         } else if self.watches.contains_key(&id) {
             Some(EtcdError::WATCH_DUPLICATE_ID)
+        } else if is_empty(&request) {
+            Some(EtcdError::WATCH_EMPTY_RANGE)
         } else {
             None
         };
@@ -128,7 +137,8 @@ impl Hub {
             let watch = self.watches.get_mut(&id).expect("it was found watching");
             if room(id.0) {
                 (watch.next, watch.told) = (revision + 1, true);
-                responses.push((id, WatchResponse { revision, events, ..Default::default() }));
+                let response = WatchResponse { revision, events, ..Default::default() };
+                responses.extend(fragment::split(response, watch.request.fragment).map(|part| (id, part)));
             } else {
                 (watch.next, watch.synced) = (revision, false);
             }
@@ -146,12 +156,7 @@ impl Hub {
             if watch.next < store.index().compacted() {
                 let compact_revision = store.index().compacted();
                 self.cancel(id);
-                let response = WatchResponse {
-                    revision: store.revision(),
-                    canceled: true,
-                    compact_revision,
-                    ..Default::default()
-                };
+                let response = WatchResponse { canceled: true, compact_revision, ..Default::default() };
                 responses.push((id, response));
                 continue;
             }
@@ -163,7 +168,7 @@ impl Hub {
             if !events.is_empty() {
                 watch.told = true;
                 let response = WatchResponse { revision: store.revision(), events, ..Default::default() };
-                responses.push((id, response));
+                responses.extend(fragment::split(response, watch.request.fragment).map(|part| (id, part)));
             }
         }
         responses
@@ -175,17 +180,22 @@ impl Hub {
         let mut responses = Vec::new();
         for (id, watch) in self.watches.range_mut((connection, 0)..=(connection, u64::MAX)) {
             let silent = !std::mem::take(&mut watch.told);
-            // A watch that starts in the future has no progress to report yet.
-            if silent && watch.request.progress_notify && watch.synced && watch.next <= store.revision() + 1 {
+            if silent && watch.request.progress_notify && watch.has_progress(store) {
                 responses.push((*id, WatchResponse { revision: store.revision(), ..Default::default() }));
             }
         }
         responses
     }
 
-    /// Whether a connection's watchers were all told everything so far.
-    pub(crate) fn is_synced(&self, connection: u64) -> bool {
-        self.of(connection).all(|(_, watch)| watch.synced)
+    /// Whether there is progress to report on all of a connection's watches together, and any watch to report it to.
+    pub(crate) fn have_progress(&self, store: &Store, connection: u64) -> bool {
+        let mut watches = self.of(connection).peekable();
+        watches.peek().is_some() && watches.all(|(_, watch)| watch.has_progress(store))
+    }
+
+    /// Forgets every watch and tells nobody.
+    pub(crate) fn forget(&mut self) {
+        *self = Hub::default();
     }
 
     fn of(&self, connection: u64) -> impl Iterator<Item = (&WatchKey, &Watch)> {
@@ -200,6 +210,15 @@ impl Hub {
                 Span::new(&request.key, &request.range_end).contains(key)
             });
         single.chain(ranges).collect()
+    }
+}
+
+/// Whether no key lies in the range, which the key as etcd completes it decides.
+fn is_empty(request: &WatchRequest) -> bool {
+    let key: &[u8] = if request.key.is_empty() { b"\0" } else { &request.key };
+    match Span::new(key, &request.range_end) {
+        Span::Within(start, end) => start >= end,
+        Span::One(_) | Span::From(_) => false,
     }
 }
 

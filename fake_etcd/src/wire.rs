@@ -96,13 +96,14 @@ pub(crate) fn kind_and_key(request: &Request) -> (&'static str, &[u8]) {
         Request::Range(range) => ("range", &range.key),
         Request::Put(put) => ("put", &put.key),
         Request::DeleteRange(delete) => ("delete", &delete.key),
-        Request::Txn(txn) => ("txn", txn_keys(txn).next().map_or(&[], |key| key)),
+        Request::Txn(txn) => ("txn", first_key(txn).map_or(&[], |key| key)),
         Request::Compact { .. } => ("compact", &[]),
         Request::LeaseGrant { .. } => ("lease.grant", &[]),
         Request::LeaseRevoke { .. } => ("lease.revoke", &[]),
         Request::LeaseKeepAlive { .. } => ("lease.keepalive", &[]),
         Request::LeaseTimeToLive { .. } => ("lease.ttl", &[]),
         Request::LeaseLeases => ("lease.list", &[]),
+        Request::Status => ("status", &[]),
     }
 }
 
@@ -110,7 +111,7 @@ pub(crate) fn kind_and_key(request: &Request) -> (&'static str, &[u8]) {
 pub(crate) fn request_words(request: &Request) -> String {
     let (kind, key) = kind_and_key(request);
     match request {
-        Request::Txn(txn) => format!("{kind} {}", words(txn_keys(txn))),
+        Request::Txn(txn) => format!("{kind} {}", words(txn_keys(txn).into_iter())),
         Request::Compact { revision } => format!("{kind} {revision}"),
         Request::LeaseGrant { ttl_s, id } => format!("{kind} {id} ttl={ttl_s}"),
         Request::LeaseRevoke { id }
@@ -118,20 +119,35 @@ pub(crate) fn request_words(request: &Request) -> String {
         | Request::LeaseTimeToLive { id, .. } => {
             format!("{kind} {id}")
         }
-        Request::LeaseLeases => kind.to_string(),
+        Request::LeaseLeases | Request::Status => kind.to_string(),
         Request::Range(_) | Request::Put(_) | Request::DeleteRange(_) => format!("{kind} {}", text(key)),
     }
 }
 
-/// The keys a transaction may touch: those compared, then those of its operations.
-fn txn_keys(txn: &TxnRequest) -> impl Iterator<Item = &Bytes> {
+/// The first of a transaction's own keys.
+fn first_key(txn: &TxnRequest) -> Option<&Bytes> {
     let compared = txn.compare.iter().map(|compare| &compare.key);
-    let touched = txn.success.iter().chain(&txn.failure).map(|op| match op {
-        Op::Range(range) => &range.key,
-        Op::Put(put) => &put.key,
-        Op::DeleteRange(delete) => &delete.key,
+    let touched = txn.success.iter().chain(&txn.failure).filter_map(|op| match op {
+        Op::Range(range) => Some(&range.key),
+        Op::Put(put) => Some(&put.key),
+        Op::DeleteRange(delete) => Some(&delete.key),
+        Op::Txn(_) => None,
     });
-    compared.chain(touched)
+    compared.chain(touched).next()
+}
+
+/// The keys a transaction may touch: those compared, then those of its operations.
+fn txn_keys(txn: &TxnRequest) -> Vec<&Bytes> {
+    let mut keys: Vec<_> = txn.compare.iter().map(|compare| &compare.key).collect();
+    for op in txn.success.iter().chain(&txn.failure) {
+        match op {
+            Op::Range(range) => keys.push(&range.key),
+            Op::Put(put) => keys.push(&put.key),
+            Op::DeleteRange(delete) => keys.push(&delete.key),
+            Op::Txn(nested) => keys.extend(txn_keys(nested)),
+        }
+    }
+    keys
 }
 
 /// The distinct keys, in order of appearance, up to a few.

@@ -120,7 +120,8 @@ impl Model {
             for op in branch {
                 let Op::Put(put) = op else { continue };
                 let deleted = branch.iter().any(
-                    |op| matches!(op, Op::DeleteRange(delete) if within(&put.key, &delete.key, &delete.range_end)),
+                    |op| matches!(op, Op::DeleteRange(delete)
+                        if delete.range_end != b"\0"[..] && within(&put.key, &delete.key, &delete.range_end)),
                 );
                 if deleted || !puts.insert(put.key.clone()) {
                     return Err(EtcdError::DUPLICATE_KEY);
@@ -152,6 +153,7 @@ impl Model {
                     self.put(next, put);
                     OpResponse::Put(PutResponse { revision: next, prev_kv: None })
                 }
+                Op::Txn(_) => unreachable!("not generated: the comparison with a real server has them"),
                 Op::DeleteRange(delete) => {
                     let deleted = self.delete(next, |kv| within(&kv.key, &delete.key, &delete.range_end));
                     OpResponse::DeleteRange(DeleteRangeResponse {

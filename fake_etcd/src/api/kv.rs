@@ -65,6 +65,8 @@ pub enum SortTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names of rpc.proto say it")]
 pub enum SortOrder {
+    /// By the target's ascending order, but among the keys that a limit let through in order of key.
+    None,
     Ascend,
     Descend,
 }
@@ -80,8 +82,10 @@ pub struct RangeRequest {
     pub limit: i64,
     /// Read as of this revision; 0 or less for now.
     pub revision: i64,
-    /// Sorting other than by ascending key. The limit then applies after sorting.
+    /// Sorting other than by ascending key. The limit then applies after sorting, unless the order is none.
     pub sort: Option<(SortTarget, SortOrder)>,
+    /// Let the member answer by itself what it knows, which may be old.
+    pub serializable: bool,
     /// Leave values out.
     pub keys_only: bool,
     /// Only count.

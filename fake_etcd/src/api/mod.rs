@@ -33,7 +33,22 @@ pub struct LeaseTimeToLiveResponse {
     pub keys: Vec<Bytes>,
 }
 
-/// A request of the key-value or lease service.
+/// How the server stands (`maintenance.Status`), as far as one member can.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusResponse {
+    /// The store's revision.
+    pub revision: i64,
+    /// The version whose behaviour the server has.
+    pub version: String,
+    /// Bytes of the keys and values kept, superseded ones included.
+    pub db_size_bytes: i64,
+    /// Grows by one with each proposal: each write, whether or not it was refused in the end, and each expiry.
+    pub raft_index: u64,
+    /// Grows by one with each start of the server.
+    pub raft_term: u64,
+}
+
+/// A request of the key-value, lease or maintenance service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// Reads keys.
@@ -75,16 +90,26 @@ pub enum Request {
     },
     /// Lists leases.
     LeaseLeases,
+    /// Asks how the server stands.
+    Status,
 }
 
 impl Request {
     /// Whether it leaves the store as it is, so that sending it twice does no harm.
     pub fn is_read_only(&self) -> bool {
         match self {
-            Request::Range(_) | Request::LeaseTimeToLive { .. } | Request::LeaseLeases => true,
+            Request::Range(_)
+            | Request::LeaseTimeToLive { .. }
+            | Request::LeaseLeases
+            | Request::Status => true,
             Request::Txn(txn) => txn.success.iter().chain(&txn.failure).all(|op| matches!(op, Op::Range(_))),
             _ => false,
         }
+    }
+
+    /// Whether it goes through raft's log: a renewal does not, as the leader alone knows of it.
+    pub(crate) fn is_proposal(&self) -> bool {
+        !self.is_read_only() && !matches!(self, Request::LeaseKeepAlive { .. })
     }
 }
 
@@ -129,11 +154,13 @@ pub enum Response {
     },
     /// The lease's state.
     LeaseTimeToLive(LeaseTimeToLiveResponse),
-    /// The leases, in order of id.
+    /// The leases, the next to run out first.
     LeaseLeases {
         /// The store's revision.
         revision: i64,
         /// Their ids.
         ids: Vec<i64>,
     },
+    /// The server's state.
+    Status(StatusResponse),
 }

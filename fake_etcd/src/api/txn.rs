@@ -53,6 +53,8 @@ pub enum Op {
     Range(RangeRequest),
     Put(PutRequest),
     DeleteRange(DeleteRangeRequest),
+    /// Its conditions look at the store as it was before the outermost transaction.
+    Txn(TxnRequest),
 }
 
 /// If all of `compare` hold, does `success`, otherwise `failure`; all in one revision.
@@ -73,6 +75,8 @@ pub enum OpResponse {
     Range(RangeResponse),
     Put(PutResponse),
     DeleteRange(DeleteRangeResponse),
+    /// Its revision is 0: only the outermost transaction is told one.
+    Txn(TxnResponse),
 }
 
 /// Answers a [`TxnRequest`].

@@ -20,6 +20,8 @@ pub struct WatchRequest {
     pub no_put: bool,
     /// Leave out deletions.
     pub no_delete: bool,
+    /// Split messages above 2 MiB instead of sending them whole.
+    pub fragment: bool,
     /// With each event the key as it was before, unless that was compacted.
     pub prev_kv: bool,
 }
@@ -60,9 +62,11 @@ pub struct Event {
 /// revisions at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchResponse {
-    /// The store's revision when it was sent. Without events, and not created or canceled: nothing up to this
-    /// revision is still to come.
+    /// The store's revision when it was sent; 0 when canceled by compaction. Without events, and not created or
+    /// canceled: nothing up to this revision is still to come.
     pub revision: i64,
+    /// More of the same message follows.
+    pub fragment: bool,
     /// The watch begins.
     pub created: bool,
     /// The watch is over.

@@ -13,7 +13,7 @@ pub use watcher::Watcher;
 
 use crate::api::{
     DeleteRangeRequest, DeleteRangeResponse, LeaseTimeToLiveResponse, PutRequest, PutResponse, RangeRequest,
-    RangeResponse, Request, Response, TxnRequest, TxnResponse, WatchRequest,
+    RangeResponse, Request, Response, StatusResponse, TxnRequest, TxnResponse, WatchRequest,
 };
 use crate::error::{Code, EtcdError};
 use crate::wire::{self, Call};
@@ -169,6 +169,11 @@ impl Client {
         call!(self, Request::LeaseLeases, Response::LeaseLeases { ids, .. } => ids)
     }
 
+    /// Asks how the server stands.
+    pub async fn status(&self) -> Result<StatusResponse, Error> {
+        call!(self, Request::Status, Response::Status(response) => response)
+    }
+
     /// Watches keys. Nothing is sent before [`Watcher::next`]: a watch without start revision begins then.
     pub fn watch(&self, request: WatchRequest) -> Watcher {
         Watcher::new(self.clone(), request)
@@ -178,7 +183,11 @@ impl Client {
         self.0.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    async fn call(&self, request: Request) -> Result<Response, Error> {
+    /// Does any request.
+    ///
+    /// # Errors
+    /// As the error says, applied or not.
+    pub async fn call(&self, request: Request) -> Result<Response, Error> {
         let timeout = Duration::from_millis(self.0.config.request_timeout_ms);
         let deadline = Instant::now() + timeout;
         let repeatable = request.is_read_only();

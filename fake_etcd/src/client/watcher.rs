@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::{Client, Error};
-use crate::api::{WatchRequest, WatchResponse};
+use crate::api::{Event, WatchRequest, WatchResponse};
 use crate::error::{Code, EtcdError};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -21,11 +21,28 @@ struct Stream {
     connection: Arc<Connection>,
     id: u64,
     responses: mpsc::UnboundedReceiver<WatchResponse>,
+    /// The events of a message of which more follows.
+    partial: Vec<Event>,
 }
 
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Stream").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    /// A whole message, once its last fragment is here.
+    fn merge(&mut self, mut response: WatchResponse) -> Option<WatchResponse> {
+        if response.fragment {
+            self.partial.append(&mut response.events);
+            return None;
+        }
+        if !self.partial.is_empty() {
+            self.partial.append(&mut response.events);
+            response.events = std::mem::take(&mut self.partial);
+        }
+        Some(response)
     }
 }
 
@@ -59,7 +76,7 @@ impl Watcher {
                     let connection = self.client.0.dialer.connection().await;
                     let id = self.client.next_id();
                     let Some(responses) = connection.watch(id, self.request.clone()) else { continue };
-                    self.stream.insert(Stream { connection, id, responses })
+                    self.stream.insert(Stream { connection, id, responses, partial: Vec::new() })
                 }
             };
             let Some(response) = stream.responses.recv().await else {
@@ -67,6 +84,7 @@ impl Watcher {
                 self.stream = None;
                 continue;
             };
+            let Some(response) = stream.merge(response) else { continue };
             if response.canceled {
                 self.over = true;
                 self.stream = None;

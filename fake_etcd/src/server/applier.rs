@@ -68,7 +68,7 @@ impl Ordinals {
 
 /// Writes one batch to the disk, then applies and answers it in order.
 async fn apply(shared: &Shared, config: &ServerConfig, ordinals: &mut Ordinals, batch: &mut Vec<Pending>) {
-    if let Some(first) = batch.iter().find(|pending| needs_fsync(&pending.request)) {
+    if let Some(first) = batch.iter().find(|pending| pending.request.is_proposal()) {
         fsync(config, first.entity, ordinals.next(first.entity)).await;
     }
     rt::preempt("etcd.before-apply").await;
@@ -106,11 +106,6 @@ async fn fsync(config: &ServerConfig, entity: u64, ordinal: u64) {
     if !delay.is_zero() {
         rt::time::sleep(delay).await;
     }
-}
-
-/// Keep-alives do not go through the log: a renewal is known to the leader alone.
-fn needs_fsync(request: &Request) -> bool {
-    !request.is_read_only() && !matches!(request, Request::LeaseKeepAlive { .. })
 }
 
 /// The first look at the leases at or after `due`.

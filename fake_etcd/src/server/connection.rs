@@ -71,7 +71,7 @@ impl Connection {
                 Call::Progress => {
                     let store = lock(&self.shared.disk);
                     // Of a watcher that is behind there is no progress to report; the client asks again.
-                    if self.shared.volatile().hub.is_synced(self.number) {
+                    if self.shared.volatile().hub.have_progress(&store, self.number) {
                         self.outbox.progress(store.revision());
                     }
                 }

@@ -1,14 +1,17 @@
 //! What etcd refuses before it looks at the data: `v3rpc/key.go` and the raft proposal limit.
 
 use super::index::Span;
-use crate::api::{Compare, CompareTarget, DeleteRangeRequest, Op, PutRequest, Request, TxnRequest};
+use crate::api::{Compare, CompareTarget, DeleteRangeRequest, Op, PutRequest, RangeRequest, Request, TxnRequest};
 use crate::error::EtcdError;
-use std::collections::BTreeSet;
+use bytes::Bytes;
+use std::collections::BTreeMap;
 
 /// etcd's default `--max-txn-ops`.
 pub(super) const MAX_TXN_OPS: usize = 128;
 /// etcd's default `--max-request-bytes`.
 pub(super) const MAX_REQUEST_BYTES: usize = 1_572_864;
+/// A raft proposal's header: a tag of two bytes, a length, and an id.
+const RAFT_HEADER_BYTES: usize = 14;
 
 pub(crate) fn check(request: &Request) -> Result<(), EtcdError> {
     match request {
@@ -41,10 +44,16 @@ fn put(request: &PutRequest) -> Result<(), EtcdError> {
 }
 
 fn txn(request: &TxnRequest) -> Result<(), EtcdError> {
-    let most = request.compare.len().max(request.success.len()).max(request.failure.len());
-    if most > MAX_TXN_OPS {
-        return Err(EtcdError::TOO_MANY_OPS);
-    }
+    shape(request, MAX_TXN_OPS)?;
+    overlaps(&request.success)?;
+    overlaps(&request.failure)?;
+    Ok(())
+}
+
+/// Counts and fields. What one level takes of the `most` operations is gone for those below.
+fn shape(request: &TxnRequest, most: usize) -> Result<(), EtcdError> {
+    let taken = request.compare.len().max(request.success.len()).max(request.failure.len());
+    let Some(left) = most.checked_sub(taken) else { return Err(EtcdError::TOO_MANY_OPS) };
     for compare in &request.compare {
         key(&compare.key)?;
     }
@@ -53,55 +62,120 @@ fn txn(request: &TxnRequest) -> Result<(), EtcdError> {
             Op::Range(request) => key(&request.key)?,
             Op::Put(request) => put(request)?,
             Op::DeleteRange(request) => key(&request.key)?,
-        }
-    }
-    overlaps(&request.success)?;
-    overlaps(&request.failure)
-}
-
-/// A branch may put a key once, and not put what it deletes; deleting twice is fine.
-fn overlaps(ops: &[Op]) -> Result<(), EtcdError> {
-    let deletes: Vec<_> = ops.iter().filter_map(deleted).collect();
-    let mut puts = BTreeSet::new();
-    for op in ops {
-        if let Op::Put(put) = op
-            && (!puts.insert(&put.key) || deletes.iter().any(|span| span.contains(&put.key)))
-        {
-            return Err(EtcdError::DUPLICATE_KEY);
+            Op::Txn(request) => shape(request, left)?,
         }
     }
     Ok(())
 }
 
-fn deleted(op: &Op) -> Option<Span<'_>> {
-    match op {
-        Op::DeleteRange(delete) => Some(Span::new(&delete.key, &delete.range_end)),
-        Op::Range(_) | Op::Put(_) => None,
+/// What a branch puts and deletes, with everything nested in it.
+#[derive(Default)]
+struct Touched<'r> {
+    /// The keys put, and whether the put keeps a value or a lease that the key has.
+    puts: BTreeMap<&'r Bytes, bool>,
+    deletes: Vec<Span<'r>>,
+    /// Deletions of every key from one on.
+    deletes_from: Vec<Span<'r>>,
+}
+
+impl<'r> Touched<'r> {
+    fn put(&mut self, key: &'r Bytes, keeps: bool) -> Result<(), EtcdError> {
+        let hit = |spans: &[Span<'_>]| spans.iter().any(|span| span.contains(key));
+        if hit(&self.deletes) || (keeps && hit(&self.deletes_from)) || self.puts.insert(key, keeps).is_some() {
+            return Err(EtcdError::DUPLICATE_KEY);
+        }
+        Ok(())
+    }
+
+    fn absorb(&mut self, nested: Touched<'r>) {
+        self.deletes.extend(nested.deletes);
+        self.deletes_from.extend(nested.deletes_from);
     }
 }
 
-/// The request's protobuf size but for its raft header, within some ten bytes.
-fn encoded_bytes(request: &Request) -> usize {
-    match request {
-        Request::Put(request) => put_bytes(request),
-        Request::DeleteRange(request) => delete_bytes(request),
-        Request::Txn(request) => {
-            let compares = request.compare.iter().map(|compare| message(compare_bytes(compare)));
-            let ops = request.success.iter().chain(&request.failure).map(|op| {
-                message(message(match op {
-                    Op::Range(range) => field(range.key.len()) + field(range.range_end.len()) + 16,
-                    Op::Put(put) => put_bytes(put),
-                    Op::DeleteRange(delete) => delete_bytes(delete),
-                }))
-            });
-            compares.chain(ops).sum()
+/// A branch may put a key once, and not put what it deletes; deleting twice is fine. The two branches of a nested
+/// transaction may put the same key, as only one of them is done.
+///
+/// etcd looks neither at deletions of every key from one on, nor at those of a later nested transaction against the
+/// puts of an earlier one; nor does this. But such a put that keeps what the same transaction deletes is refused here,
+/// while it ends an etcd: it passes the checks, fails half done, and does so again at each start.
+fn overlaps(ops: &[Op]) -> Result<Touched<'_>, EtcdError> {
+    let mut touched = Touched::default();
+    for op in ops {
+        if let Op::DeleteRange(delete) = op {
+            match Span::new(&delete.key, &delete.range_end) {
+                span @ Span::From(_) => touched.deletes_from.push(span),
+                span => touched.deletes.push(span),
+            }
         }
-        _ => 0,
     }
+    for op in ops {
+        let Op::Txn(nested) = op else { continue };
+        let (then, otherwise) = (overlaps(&nested.success)?, overlaps(&nested.failure)?);
+        for (key, keeps) in &then.puts {
+            touched.put(key, *keeps)?;
+        }
+        for (key, keeps) in &otherwise.puts {
+            if !then.puts.contains_key(key) {
+                touched.put(key, *keeps)?;
+            }
+        }
+        touched.absorb(then);
+        touched.absorb(otherwise);
+    }
+    for op in ops {
+        if let Op::Put(put) = op {
+            touched.put(&put.key, put.ignore_value || put.ignore_lease)?;
+        }
+    }
+    Ok(touched)
+}
+
+/// The size of the request's raft proposal in protobuf, within two bytes: its random id takes nine or ten.
+fn encoded_bytes(request: &Request) -> usize {
+    RAFT_HEADER_BYTES
+        + message(match request {
+            Request::Put(request) => put_bytes(request),
+            Request::DeleteRange(request) => delete_bytes(request),
+            Request::Txn(request) => txn_bytes(request),
+            _ => 0,
+        })
+}
+
+fn txn_bytes(request: &TxnRequest) -> usize {
+    let compares = request.compare.iter().map(|compare| message(compare_bytes(compare)));
+    let ops = request.success.iter().chain(&request.failure).map(|op| {
+        message(message(match op {
+            Op::Range(range) => range_bytes(range),
+            Op::Put(put) => put_bytes(put),
+            Op::DeleteRange(delete) => delete_bytes(delete),
+            Op::Txn(nested) => txn_bytes(nested),
+        }))
+    });
+    compares.chain(ops).sum()
+}
+
+fn range_bytes(range: &RangeRequest) -> usize {
+    let numbers = [
+        range.limit,
+        range.revision,
+        range.min_mod_revision,
+        range.max_mod_revision,
+        range.min_create_revision,
+        range.max_create_revision,
+    ];
+    let (target, order) = range.sort.map_or((0, 0), |(target, order)| (target as i64, order as i64));
+    let flags = [range.serializable, range.keys_only, range.count_only];
+    field(range.key.len())
+        + field(range.range_end.len())
+        + numbers.into_iter().chain([target, order]).map(number).sum::<usize>()
+        + 2 * flags.into_iter().filter(|flag| *flag).count()
 }
 
 fn put_bytes(put: &PutRequest) -> usize {
-    field(put.key.len()) + field(put.value.len()) + number(put.lease) + 2 * usize::from(put.prev_kv)
+    let flags = [put.prev_kv, put.ignore_value, put.ignore_lease];
+    let flags = 2 * flags.into_iter().filter(|flag| *flag).count();
+    field(put.key.len()) + field(put.value.len()) + number(put.lease) + flags
 }
 
 fn delete_bytes(delete: &DeleteRangeRequest) -> usize {

@@ -6,7 +6,7 @@
 
 use crate::api::KeyValue;
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -47,12 +47,13 @@ pub(crate) struct Index {
     log_first: i64,
     revision: i64,
     compacted: i64,
+    bytes: i64,
 }
 
 impl Index {
     /// An empty index at revision 1, as a new etcd.
     pub(crate) fn new() -> Self {
-        Index { keys: BTreeMap::new(), log: VecDeque::new(), log_first: 2, revision: 1, compacted: -1 }
+        Index { keys: BTreeMap::new(), log: VecDeque::new(), log_first: 2, revision: 1, compacted: -1, bytes: 0 }
     }
 
     pub(crate) fn revision(&self) -> i64 {
@@ -62,6 +63,11 @@ impl Index {
     /// The revision of the last compaction, which is the first still readable; -1 before any.
     pub(crate) fn compacted(&self) -> i64 {
         self.compacted
+    }
+
+    /// Bytes of the keys and values of every record kept.
+    pub(crate) fn bytes(&self) -> i64 {
+        self.bytes
     }
 
     /// The key as of `revision`.
@@ -110,23 +116,30 @@ impl Index {
     /// tombstone only if it was made just then) and all later ones.
     pub(crate) fn compact(&mut self, revision: i64, keep_tombstones: bool) {
         self.compacted = revision;
+        let mut freed = 0;
         self.keys.retain(|_, history| {
             let newer = history.partition_point(|record| record.mod_revision <= revision);
             if let Some(last) = newer.checked_sub(1) {
                 let dead = history[last].is_tombstone()
                     && !(keep_tombstones && history[last].mod_revision == revision);
-                history.drain(..if dead { newer } else { last });
+                let old = history.drain(..if dead { newer } else { last });
+                freed += old.map(|record| size(&record)).sum::<i64>();
             }
             !history.is_empty()
         });
+        self.bytes -= freed;
         let old = usize::try_from(revision - self.log_first).unwrap_or(0).min(self.log.len());
         self.log.drain(..old);
         self.log_first += old as i64;
-        if !keep_tombstones
-            && revision == self.log_first
+        if revision == self.log_first
             && let Some(changes) = self.log.front_mut()
         {
-            changes.retain(|record| !record.is_tombstone());
+            // Of a key changed twice in this revision the last change remains.
+            let mut later = BTreeSet::new();
+            let newest_first = std::mem::take(changes).into_iter().rev();
+            let last = newest_first.filter(|record| later.insert(record.key.clone()));
+            changes.extend(last.filter(|record| keep_tombstones || !record.is_tombstone()));
+            changes.reverse();
         }
     }
 
@@ -145,6 +158,10 @@ impl Index {
         };
         self.keys.range::<[u8], _>((start, end)).map(|(_, history)| history)
     }
+}
+
+fn size(record: &KeyValue) -> i64 {
+    (record.key.len() + record.value.len()) as i64
 }
 
 /// The live record of a history as of `revision`.
@@ -197,7 +214,7 @@ impl Writer<'_> {
                 (None, record)
             }
         };
-        self.changes.push(record);
+        self.push(record);
         before
     }
 
@@ -209,9 +226,14 @@ impl Writer<'_> {
             let tombstone =
                 Arc::new(KeyValue { key: record.key.clone(), mod_revision: main, ..Default::default() });
             self.index.keys.get_mut(&record.key).expect("it is live").push(tombstone.clone());
-            self.changes.push(tombstone);
+            self.push(tombstone);
         }
         before
+    }
+
+    fn push(&mut self, record: Arc<KeyValue>) {
+        self.index.bytes += size(&record);
+        self.changes.push(record);
     }
 
     /// Ends the transaction; returns the revision it made, if it wrote anything.

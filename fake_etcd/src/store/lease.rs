@@ -111,8 +111,9 @@ impl Leases {
         }
     }
 
+    /// Every lease, the next to run out first.
     pub(crate) fn ids(&self) -> Vec<i64> {
-        self.leases.keys().copied().collect()
+        self.deadlines.iter().map(|(_, id)| *id).collect()
     }
 
     /// The next deadline and whose it is.

@@ -9,12 +9,13 @@ mod lease;
 mod read;
 #[cfg(test)]
 mod tests;
+mod txn;
 
 pub(crate) use index::{Index, Span};
 
 use crate::api::{
-    DeleteRangeRequest, DeleteRangeResponse, Event, EventKind, KeyValue, Op, OpResponse, PutRequest,
-    PutResponse, Request, Response, TxnRequest, TxnResponse,
+    DeleteRangeRequest, DeleteRangeResponse, Event, EventKind, KeyValue, PutRequest, PutResponse, RangeRequest,
+    RangeResponse, Request, Response, StatusResponse,
 };
 use crate::error::EtcdError;
 use crate::quirks::Quirks;
@@ -29,7 +30,12 @@ pub struct Store {
     index: Index,
     leases: Leases,
     quirks: Quirks,
+    raft_index: u64,
+    raft_term: u64,
 }
+
+/// The version of etcd whose behaviour this is.
+const VERSION: &str = "3.6.16";
 
 /// What a request did.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +60,7 @@ impl Store {
 
     /// An empty store with deviations, which its server and watches share.
     pub fn with_quirks(quirks: Quirks) -> Self {
-        Store { index: Index::new(), leases: Leases::default(), quirks }
+        Store { index: Index::new(), leases: Leases::default(), quirks, raft_index: 0, raft_term: 1 }
     }
 
     pub(crate) fn quirks(&self) -> &Quirks {
@@ -73,7 +79,10 @@ impl Store {
     /// Does what a request asks, the server's monotonic clock showing `now`.
     pub fn apply(&mut self, now: Instant, request: &Request) -> Applied {
         let mut revision = None;
-        let response = check::check(request).and_then(|()| self.execute(now, request, &mut revision));
+        let response = check::check(request).and_then(|()| {
+            self.raft_index += u64::from(request.is_proposal());
+            self.execute(now, request, &mut revision)
+        });
         Applied { response, revision }
     }
 
@@ -84,9 +93,13 @@ impl Store {
         made: &mut Option<i64>,
     ) -> Result<Response, EtcdError> {
         Ok(match request {
-            Request::Range(request) => Response::Range(read::range(&self.index, request, self.revision())?),
+            Request::Range(request) => {
+                let lag = if request.serializable { self.quirks.serializable_lag_revisions } else { 0 };
+                Response::Range(self.range_as_of(request, self.revision() - lag)?)
+            }
             Request::Put(request) => {
-                self.check_put(request)?;
+                self.check_lease(request)?;
+                self.check_kept(request)?;
                 let mut writer = self.index.write();
                 let response = put(&mut writer, &mut self.leases, request);
                 *made = writer.commit();
@@ -112,12 +125,13 @@ impl Store {
                 Response::LeaseRevoke { revision: self.revision() }
             }
             Request::LeaseKeepAlive { id } => {
+                let revision = self.revision();
                 // etcd lets the renewal of a lease whose time is over wait until it is revoked.
                 if self.leases.is_due(now, *id) {
                     *made = self.revoke(*id)?;
                 }
                 let ttl_s = self.leases.renew(now, *id).unwrap_or(0);
-                Response::LeaseKeepAlive { revision: self.revision(), id: *id, ttl_s }
+                Response::LeaseKeepAlive { revision, id: *id, ttl_s }
             }
             Request::LeaseTimeToLive { id, keys } => {
                 let mut response = self.leases.time_to_live(now, *id, *keys);
@@ -127,44 +141,33 @@ impl Store {
             Request::LeaseLeases => {
                 Response::LeaseLeases { revision: self.revision(), ids: self.leases.ids() }
             }
+            Request::Status => Response::Status(StatusResponse {
+                revision: self.revision(),
+                version: VERSION.to_string(),
+                db_size_bytes: self.index.bytes(),
+                raft_index: self.raft_index,
+                raft_term: self.raft_term,
+            }),
         })
     }
 
-    /// Everything that may refuse is checked before the first write: etcd cannot take a write back.
-    fn txn(&mut self, request: &TxnRequest, made: &mut Option<i64>) -> Result<TxnResponse, EtcdError> {
-        let succeeded = request.compare.iter().all(|compare| read::holds(&self.index, compare));
-        let ops = if succeeded { &request.success } else { &request.failure };
-        for op in ops {
-            match op {
-                Op::Range(range) => read::check_revision(&self.index, range.revision, self.revision())?,
-                Op::Put(put) => self.check_put(put)?,
-                Op::DeleteRange(_) => {}
-            }
-        }
-        let mut writer = self.index.write();
-        let mut responses = Vec::with_capacity(ops.len());
-        for op in ops {
-            responses.push(match op {
-                Op::Range(request) => {
-                    OpResponse::Range(read::range(writer.index(), request, writer.revision())?)
-                }
-                Op::Put(request) => OpResponse::Put(put(&mut writer, &mut self.leases, request)),
-                Op::DeleteRange(request) => {
-                    OpResponse::DeleteRange(delete_range(&mut writer, &mut self.leases, request))
-                }
-            });
-        }
-        *made = writer.commit();
-        Ok(TxnResponse { revision: self.revision(), succeeded, responses })
+    /// Reads as a member that knows nothing after `known`, or after the last compaction if that is later.
+    pub(crate) fn range_as_of(&self, request: &RangeRequest, known: i64) -> Result<RangeResponse, EtcdError> {
+        let oldest = self.index.compacted().max(1);
+        read::range(&self.index, request, known.clamp(oldest.min(self.revision()), self.revision()))
     }
 
-    fn check_put(&self, request: &PutRequest) -> Result<(), EtcdError> {
+    fn check_lease(&self, request: &PutRequest) -> Result<(), EtcdError> {
+        if request.lease != 0 && !self.leases.exists(request.lease) {
+            return Err(EtcdError::LEASE_NOT_FOUND);
+        }
+        Ok(())
+    }
+
+    fn check_kept(&self, request: &PutRequest) -> Result<(), EtcdError> {
         let keeps = request.ignore_value || request.ignore_lease;
         if keeps && self.index.get(&request.key, self.revision()).is_none() {
             return Err(EtcdError::KEY_NOT_FOUND);
-        }
-        if request.lease != 0 && !self.leases.exists(request.lease) {
-            return Err(EtcdError::LEASE_NOT_FOUND);
         }
         Ok(())
     }
@@ -202,13 +205,16 @@ impl Store {
             if deadline > now {
                 break;
             }
+            self.raft_index += 1;
             revisions.extend(self.revoke(id).expect("it has a deadline, so it exists"));
         }
         revisions
     }
 
-    /// What a starting server does first: every lease gets its full TTL again, and one second (an election timeout).
+    /// What a starting server does first: it elects itself, and every lease gets its full TTL again, and one second (an election timeout).
     pub fn recover(&mut self, now: Instant) {
+        self.raft_index += 1;
+        self.raft_term += 1;
         self.leases.extend_all(now);
     }
 

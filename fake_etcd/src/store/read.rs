@@ -10,10 +10,22 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Whether a range may be read at `revision`, now being `current`.
-pub(crate) fn check_revision(index: &Index, revision: i64, current: i64) -> Result<(), EtcdError> {
+fn check_revision(index: &Index, revision: i64, current: i64) -> Result<(), EtcdError> {
     if revision > current {
         Err(EtcdError::FUTURE_REVISION)
     } else if revision > 0 && revision < index.compacted() {
+        Err(EtcdError::COMPACTED)
+    } else {
+        Ok(())
+    }
+}
+
+/// What a transaction checks of its ranges before it does anything. Unlike a range by itself it takes a negative
+/// revision for one that was compacted, or lies before the first.
+pub(super) fn check_in_txn(index: &Index, revision: i64) -> Result<(), EtcdError> {
+    if revision > index.revision() {
+        Err(EtcdError::FUTURE_REVISION)
+    } else if revision != 0 && revision < index.compacted() {
         Err(EtcdError::COMPACTED)
     } else {
         Ok(())
@@ -32,7 +44,7 @@ pub(crate) fn range(index: &Index, request: &RangeRequest, current: i64) -> Resu
     }
     let limit = usize::try_from(request.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     // With sorting or bounds the limit applies to the end result.
-    let fetch = if is_plain(request) { limit.saturating_add(1) } else { usize::MAX };
+    let fetch = if limits_first(request) { limit.saturating_add(1) } else { usize::MAX };
     for record in index.live(span, at) {
         response.count += 1;
         if response.kvs.len() < fetch && within_bounds(request, record) {
@@ -52,8 +64,9 @@ pub(crate) fn range(index: &Index, request: &RangeRequest, current: i64) -> Resu
     Ok(response)
 }
 
-fn is_plain(request: &RangeRequest) -> bool {
-    request.sort.is_none()
+/// Whether a limit applies before anything else.
+fn limits_first(request: &RangeRequest) -> bool {
+    matches!(request.sort, None | Some((_, SortOrder::None)))
         && request.min_mod_revision == 0
         && request.max_mod_revision == 0
         && request.min_create_revision == 0
@@ -76,7 +89,7 @@ fn sort(kvs: &mut [Arc<KeyValue>], target: SortTarget, order: SortOrder) {
     };
     // etcd leaves the order of equals open; here they stay in order of key.
     kvs.sort_by(|a, b| match order {
-        SortOrder::Ascend => compare(a, b),
+        SortOrder::None | SortOrder::Ascend => compare(a, b),
         SortOrder::Descend => compare(b, a),
     });
 }

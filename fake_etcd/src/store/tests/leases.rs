@@ -25,7 +25,7 @@ fn a_lease_that_runs_out_deletes_its_keys_in_one_revision() {
     leased(&mut store, 7, 3, &[]);
     assert_eq!(store.revision(), 4);
     assert_eq!(store.next_expiry(), Some(seconds(3.0)));
-    assert_eq!(store.expire(seconds(2.9)), []);
+    assert_eq!(store.expire(seconds(2.9)), [0; 0]);
     assert_eq!(store.expire(seconds(3.0)), [5, 6]);
     let deleted: Vec<_> = store.events(5).iter().map(|event| event.kv.key.clone()).collect();
     assert_eq!(deleted, ["a", "b"]);

@@ -3,7 +3,9 @@
 mod leases;
 
 use super::*;
-use crate::api::{Compare, CompareOp, CompareTarget, RangeRequest, RangeResponse, SortOrder, SortTarget};
+use crate::api::{
+    Compare, CompareOp, CompareTarget, Op, OpResponse, SortOrder, SortTarget, TxnRequest, TxnResponse,
+};
 use bytes::Bytes;
 
 const START: Instant = Instant::from_nanos(0);
