@@ -202,7 +202,12 @@ impl Stream for SimStream {
     }
 
     fn poll_shutdown(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(on_kernel(|kernel, kcx| kernel.shutdown(kcx, self.0)))
+        let ended = on_kernel(|kernel, kcx| kernel.shutdown(kcx, self.0));
+        // As tokio has it: a connection that is gone is ended.
+        Poll::Ready(ended.or_else(|error| match error.kind() {
+            io::ErrorKind::NotConnected => Ok(()),
+            _ => Err(error),
+        }))
     }
 
     fn label(&self, label: String) {

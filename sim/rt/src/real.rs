@@ -92,22 +92,36 @@ impl Listener for RealListener {
 /// Each half under its own lock, held only inside a poll, so that reader and writer never wait for each other.
 struct RealStream {
     read: Mutex<OwnedReadHalf>,
-    write: Mutex<OwnedWriteHalf>,
+    /// There until the socket is dropped.
+    write: Mutex<Option<OwnedWriteHalf>>,
 }
+
+impl Drop for RealStream {
+    fn drop(&mut self) {
+        // Dropped as it is, tokio's half would shut the socket down first, and a close with unread bytes would be an
+        // end of file to the peer before it is a reset.
+        let write = self.write.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        write.expect(UNTIL_DROPPED).forget();
+    }
+}
+
+const UNTIL_DROPPED: &str = "the half is there until the socket is dropped";
 
 impl RealStream {
     fn wrap(stream: tokio::net::TcpStream) -> io::Result<Arc<dyn Stream>> {
         stream.set_nodelay(true)?;
         let (read, write) = stream.into_split();
-        Ok(Arc::new(RealStream { read: Mutex::new(read), write: Mutex::new(write) }))
+        Ok(Arc::new(RealStream { read: Mutex::new(read), write: Mutex::new(Some(write)) }))
     }
 
     fn reader(&self) -> MutexGuard<'_, OwnedReadHalf> {
         self.read.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn writer(&self) -> MutexGuard<'_, OwnedWriteHalf> {
-        self.write.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// Does something with the write half.
+    fn write<T>(&self, f: impl FnOnce(Pin<&mut OwnedWriteHalf>) -> T) -> T {
+        let mut write = self.write.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        f(Pin::new(write.as_mut().expect(UNTIL_DROPPED)))
     }
 }
 
@@ -117,11 +131,11 @@ impl Stream for RealStream {
     }
 
     fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.writer()).poll_write(cx, bytes)
+        self.write(|write| write.poll_write(cx, bytes))
     }
 
     fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.writer()).poll_shutdown(cx)
+        self.write(|write| write.poll_shutdown(cx))
     }
 
     fn label(&self, _label: String) {}
