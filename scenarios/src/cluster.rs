@@ -6,6 +6,7 @@
 
 use crate::config::{Config, ETCD_PORT, KAFKA_PORT, S3_PORT};
 use crate::coordinator::EtcdCoordinator;
+use broker::Coordinator;
 use rt::host::BoxFuture;
 use rt::net::TcpListener;
 use sim::node::{self, Role};
@@ -30,49 +31,52 @@ pub struct AgentSeat {
     pub storage: String,
 }
 
-/// Starts the cluster of `config` with our own broker.
-pub(crate) fn start(config: &Config) {
-    let config = config.clone();
-    start_with(&config.clone(), move |seat| Box::pin(our_agent(config.clone(), seat)));
-}
+/// Makes an agent's process: called at every start of one. It ends when the future does.
+pub type MakeAgent = Arc<dyn Fn(&Config, AgentSeat) -> BoxFuture<()> + Send + Sync>;
 
-/// Starts the cluster of `config` with agents made by `agent`, called at every start of an agent's process.
-pub fn start_with(config: &Config, agent: impl Fn(AgentSeat) -> BoxFuture<()> + Clone + 'static) {
-    let disk = fake_etcd::Disk::default();
+/// Starts the cluster of `config`.
+pub(crate) fn start(config: &Config, agent: &MakeAgent) {
+    let (disk, server) = (fake_etcd::Disk::default(), config.coordinator.clone());
     node::add(COORDINATOR, Role::Coordinator, None, move |_| {
-        let disk = disk.clone();
+        let (disk, server) = (disk.clone(), server.clone());
         Box::pin(async move {
             let listener = bind(COORDINATOR, ETCD_PORT).await;
-            fake_etcd::serve(listener, disk, fake_etcd::ServerConfig::default())
-                .await
-                .expect("the coordinator's socket serves");
+            fake_etcd::serve(listener, disk, server).await.expect("the coordinator's socket serves");
         })
     });
-    let disk = fake_s3::Disk::default();
+    let (disk, server) = (fake_s3::Disk::default(), config.storage.clone());
     node::add(STORAGE, Role::Storage, None, move |_| {
-        let disk = disk.clone();
+        let (disk, server) = (disk.clone(), server.clone());
         Box::pin(async move {
             let listener = bind(STORAGE, S3_PORT).await;
-            fake_s3::serve(listener, disk, fake_s3::ServerConfig::default())
-                .await
-                .expect("the store's socket serves");
+            fake_s3::serve(listener, disk, server).await.expect("the store's socket serves");
         })
     });
     for (name, node_id) in config.agent_names().into_iter().zip(1..) {
-        let agent = agent.clone();
+        let (agent, config) = (agent.clone(), config.clone());
         node::add(&name.clone(), Role::Agent, None, move |_| {
-            agent(AgentSeat {
+            let seat = AgentSeat {
                 name: name.clone(),
                 node_id,
                 port: KAFKA_PORT,
                 coordinator: format!("{COORDINATOR}:{ETCD_PORT}"),
                 storage: format!("{STORAGE}:{S3_PORT}"),
-            })
+            };
+            agent(&config, seat)
         });
     }
 }
 
-async fn our_agent(config: Config, seat: AgentSeat) {
+/// Our own broker.
+pub fn our_agent() -> MakeAgent {
+    Arc::new(|config, seat| {
+        let etcd = fake_etcd::Client::new(seat.coordinator.clone(), fake_etcd::ClientConfig::default());
+        Box::pin(serve(config.clone(), seat, Arc::new(EtcdCoordinator(etcd))))
+    })
+}
+
+/// Serves our own broker in a seat, over a coordinator that the caller adapts.
+pub async fn serve(config: Config, seat: AgentSeat, coordinator: Arc<dyn Coordinator>) {
     let agent_config = broker::AgentConfig {
         node_id: seat.node_id,
         advertised_host: seat.name.clone(),
@@ -80,9 +84,8 @@ async fn our_agent(config: Config, seat: AgentSeat) {
         defects: config.defects,
         ..broker::AgentConfig::default()
     };
-    let etcd = fake_etcd::Client::new(seat.coordinator, fake_etcd::ClientConfig::default());
     let store = fake_s3::Client::new(seat.storage, fake_s3::ClientConfig::default());
-    let agent = broker::Agent::new(agent_config, Arc::new(EtcdCoordinator(etcd)), Arc::new(store));
+    let agent = broker::Agent::new(agent_config, coordinator, Arc::new(store));
     agent.serve(bind(&seat.name, seat.port).await).await;
 }
 

@@ -19,6 +19,10 @@ pub struct Config {
     pub profile: Profile,
     /// `transaction.timeout.ms`.
     pub transaction_timeout_ms: i32,
+    /// The coordinator. Its commits take as long as those of a replicated etcd on cloud disks.
+    pub coordinator: fake_etcd::ServerConfig,
+    /// The object store.
+    pub storage: fake_s3::ServerConfig,
     /// Planted bugs of the broker.
     pub defects: broker::Defects,
     /// Chance at preemption points.
@@ -35,6 +39,12 @@ impl Default for Config {
             client: Variant::Java38,
             profile: Profile::Jepsen,
             transaction_timeout_ms: 60_000,
+            coordinator: fake_etcd::ServerConfig {
+                fsync_min_us: 2_000,
+                fsync_max_us: 10_000,
+                ..Default::default()
+            },
+            storage: fake_s3::ServerConfig::default(),
             defects: broker::Defects::default(),
             preempt: Preempt { chance: 0.02, hold_us_max: 2_000 },
             net: NetConfig::default(),

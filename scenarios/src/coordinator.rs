@@ -10,7 +10,7 @@ use fake_etcd::api;
 use std::sync::Arc;
 
 /// Serves the port from a fake etcd.
-pub(crate) struct EtcdCoordinator(pub(crate) fake_etcd::Client);
+pub struct EtcdCoordinator(pub fake_etcd::Client);
 
 #[async_trait]
 impl Coordinator for EtcdCoordinator {
@@ -141,6 +141,7 @@ fn op_response(response: api::OpResponse) -> OpResponse {
         api::OpResponse::Put(_) => OpResponse::Put,
         api::OpResponse::DeleteRange(response) => OpResponse::Delete { deleted: response.deleted },
         api::OpResponse::Range(response) => OpResponse::Range(range_response(response)),
+        api::OpResponse::Txn(_) => unreachable!("the port has no nested transactions to ask for"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs a plan and judges it.
 
-use crate::cluster;
+use crate::cluster::{self, MakeAgent};
 use crate::config::{Config, ETCD_PORT, KAFKA_PORT, S3_PORT};
 use crate::log::{self, Facts, Log, Work, atom, value_atom};
 use crate::outcome::Outcome;
@@ -28,9 +28,15 @@ const FINAL_POLL_MS: u64 = 1000;
 /// Runs `plan` in a world of its own and judges what its clients were told. `keep` is at least [`Keep::Events`] for the
 /// white-box oracle, and [`Keep::Story`] for the story.
 pub fn execute(plan: &Plan, keep: Keep) -> Outcome {
+    execute_with(plan, keep, &cluster::our_agent())
+}
+
+/// As [`execute`], with agents of the caller's own making, such as somebody else's broker.
+pub fn execute_with(plan: &Plan, keep: Keep, agent: &MakeAgent) -> Outcome {
     let log = Log::default();
     let (logged, planned) = (log.clone(), plan.clone());
-    let run = sim::run(&run_config(plan, keep.max(Keep::Events)), move || script(planned, logged));
+    let run =
+        sim::run(&run_config(plan, keep.max(Keep::Events)), move || script(planned, logged, agent.clone()));
     judge(plan, run, &log.lock())
 }
 
@@ -48,9 +54,9 @@ fn run_config(plan: &Plan, keep: Keep) -> RunConfig {
 }
 
 /// The world: a cluster, a topic, the plan's workers; after them, and after the faults, the final reads.
-async fn script(plan: Plan, log: Log) {
+async fn script(plan: Plan, log: Log, agent: MakeAgent) {
     let config = plan.config.clone();
-    cluster::start(&config);
+    cluster::start(&config, &agent);
     let created = config.clone();
     client_process("admin", async move { workload::create_topic(&created).await }).await;
     let workers = plan.operations.len();

@@ -3,7 +3,7 @@
 //! * [`Scenario`]: a claim with its world, load and trouble; [`all`] lists them, one file each
 //! * [`Plan`], [`Recording`]: what a run is made of, as data; [`validate`] says whether it can be run
 //! * [`execute`]: runs a plan and judges it; [`Outcome`] is what came of it, [`compare`] holds it against a recording
-//! * [`cluster`]: agents, coordinator and object store on machines of their own
+//! * [`cluster`]: agents, coordinator and object store on machines of their own; [`execute_with`] takes other agents
 
 pub mod cluster;
 mod config;
@@ -21,7 +21,8 @@ mod torn_transaction_random;
 mod workload;
 
 pub use config::{Config, Profile};
-pub use execute::execute;
+pub use coordinator::EtcdCoordinator;
+pub use execute::{execute, execute_with};
 pub use outcome::{Comparison, Outcome, compare, validate, variant_name};
 pub use plan::{Decision, Op, Operation, Plan, Recording, Send};
 pub use scenario::{Expect, Reading, Scenario, Switch, all, find, switches};

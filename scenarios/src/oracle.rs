@@ -92,11 +92,16 @@ impl Evidence {
 
     fn marker(&mut self, entry: &Entry) {
         let (producer_id, committed) = (number(entry, "producer_id"), entry.flag("committed"));
-        // Without a decision in the trace the marker stands for it.
-        let decided = self.prepared.get(&(producer_id, committed)).copied().unwrap_or((entry.id.0, false));
+        let (partition, offset) = (entry.text("partition"), number(entry, "offset"));
+        let before = self.batches.range((partition.clone(), 0)..(partition.clone(), offset));
+        let last_append =
+            before.rev().find(|(_, batch)| batch.0 == producer_id).map_or(0, |(_, batch)| batch.1);
+        // A decision about these records comes after them. If it is not in the trace, the marker stands for it.
+        let decided = self.prepared.get(&(producer_id, committed)).filter(|decided| decided.0 > last_append);
+        let decided = decided.copied().unwrap_or((entry.id.0, false));
         self.markers.push(Marker {
-            partition: entry.text("partition"),
-            offset: number(entry, "offset"),
+            partition,
+            offset,
             producer_id,
             epoch: number(entry, "epoch") as i16,
             committed,

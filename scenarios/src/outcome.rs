@@ -99,6 +99,7 @@ pub fn validate(plan: &Plan) -> Result<(), String> {
     if agents == 0 || partitions == 0 {
         return Err("plan.config: agents and partitions must be at least 1".into());
     }
+    plan.config.net.check().map_err(|problem| format!("plan.config.net: {problem}"))?;
     let mut nodes: BTreeSet<String> = plan.config.agent_names().into_iter().collect();
     nodes.extend([crate::cluster::COORDINATOR, crate::cluster::STORAGE].map(str::to_string));
     let reserved = ["admin", "reader", sim::choice::WORLD];

@@ -25,6 +25,9 @@ pub enum Op {
     Consume {
         /// For how long, in milliseconds.
         for_ms: u64,
+        /// How long the application works on what a poll returned, in milliseconds.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        think_ms: u64,
     },
 }
 

@@ -88,6 +88,8 @@ impl<'a> Teller<'a> {
             "is held on its way".to_string()
         } else if self.is_paused_at(agent, arrival.at_ns) {
             format!("waits in {agent}'s socket: {agent} is paused")
+        } else if self.pauses_between(agent, arrival.id, deciding.id) {
+            format!("{agent} is paused before it can execute it")
         } else {
             format!("is slow to be executed by {agent}")
         };
@@ -192,6 +194,11 @@ impl<'a> Teller<'a> {
             .filter(|entry| matches!(entry.name, "node.pause" | "node.resume"))
             .last()
             .is_some_and(|entry| entry.name == "node.pause")
+    }
+
+    fn pauses_between(&self, node: &str, after: EventId, before: EventId) -> bool {
+        let between = self.trace.iter().filter(|entry| entry.id > after && entry.id < before);
+        between.filter(|entry| entry.name == "node.pause").any(|entry| self.node(entry.node) == node)
     }
 
     fn finish(mut self) -> Vec<String> {

@@ -49,7 +49,7 @@ fn plan(seed: u64, config: &Config) -> Plan {
         third,
         txn(4, &[(0, 9), (1, 10)], Decision::Commit),
     ];
-    let consumer = vec![Operation { id: 101, think_ms: 0, what: Op::Consume { for_ms: 6000 } }];
+    let consumer = vec![Operation { id: 101, think_ms: 0, what: Op::Consume { for_ms: 6000, think_ms: 0 } }];
     let late = FramePattern {
         words: format!("EndTxn commit id={PRODUCER} txn=2"),
         from: Some(PRODUCER.into()),

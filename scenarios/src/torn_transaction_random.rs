@@ -11,12 +11,14 @@ use crate::scenario::{Expect, Scenario};
 use client::Variant;
 use sim::choice::Choices;
 use sim::nemesis::{self, Kind, Swarm};
+use sim::net::NetConfig;
+use sim::run::Preempt;
 use std::collections::BTreeMap;
 
 pub(crate) const SCENARIO: Scenario = Scenario {
     name: "torn-transaction-random",
     claim: "random pauses of agents, and nothing else, tear a transaction of the old protocol",
-    config: Config::default,
+    config,
     plan,
     expect: |config| match config.client {
         Variant::Java38 => Expect::Finds {
@@ -27,43 +29,69 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     },
 };
 
-const PRODUCER: &str = "jt1";
-const TRANSACTIONS: u32 = 120;
+/// A network on which requests spend their time on the way, and fast storage: a pause then meets requests of all kinds.
+fn config() -> Config {
+    let latency = |base_us, jitter_us| fake_s3::Latency { base_us, jitter_us };
+    Config {
+        net: NetConfig { latency_base_us: 5_000, latency_jitter_us: 15_000, ..NetConfig::default() },
+        coordinator: fake_etcd::ServerConfig { fsync_min_us: 500, fsync_max_us: 2_000, ..Default::default() },
+        storage: fake_s3::ServerConfig {
+            write: latency(2_000, 3_000),
+            read: latency(1_000, 2_000),
+            ..Default::default()
+        },
+        preempt: Preempt { chance: 0.1, hold_us_max: 50_000 },
+        ..Config::default()
+    }
+}
+
+const PRODUCERS: u32 = 3;
+/// Transactions of each producer.
+const TRANSACTIONS: u32 = 16;
 /// Time for the whole load, faults included.
-const LOAD_MS: u64 = 20_000;
+const LOAD_MS: u64 = 40_000;
 
 fn plan(seed: u64, config: &Config) -> Plan {
     let choices = Choices::new(seed, &[]);
     let mut values = vec![0; config.partitions as usize];
-    let transactions = (1..=TRANSACTIONS).map(|id| transaction(&choices, id, &mut values)).collect();
-    let consumer = vec![Operation { id: 1001, think_ms: 0, what: Op::Consume { for_ms: LOAD_MS } }];
+    let mut operations = BTreeMap::new();
+    for producer in 1..=PRODUCERS {
+        let ids = (1..=TRANSACTIONS).map(|n| producer * 1000 + n);
+        let transactions = ids.map(|id| transaction(&choices, id, &mut values)).collect();
+        operations.insert(format!("jt{producer}"), transactions);
+    }
+    operations.insert(
+        "c1".into(),
+        vec![Operation { id: 1, think_ms: 0, what: Op::Consume { for_ms: LOAD_MS, think_ms: 400 } }],
+    );
     let swarm = Swarm {
         kinds: vec![Kind::Pause],
         targets: config.agent_names(),
         others: vec![],
-        from_ms: 1000,
+        from_ms: 500,
         until_ms: LOAD_MS - 4000,
-        every_ms: (1500, 5000),
-        for_ms: (500, 6000),
+        every_ms: (700, 1500),
+        for_ms: (2500, 5000),
     };
+    let faults = nemesis::draw(&choices, &swarm);
     Plan {
         scenario: SCENARIO.name.into(),
         seed,
         config: config.clone(),
-        operations: BTreeMap::from([(PRODUCER.into(), transactions), ("c1".into(), consumer)]),
-        faults: nemesis::draw(&choices, &swarm),
+        operations,
+        faults,
         overrides: vec![],
     }
 }
 
 fn transaction(choices: &Choices, id: u32, values: &mut [u64]) -> Operation {
     let draw = |what, ordinal| choices.world(what, u64::from(id), ordinal);
-    let sends = (0..draw("load.length", 0).between(1, 4)).map(|n| {
+    let sends = (0..draw("load.length", 0).between(2, 5)).map(|n| {
         let key = draw("load.key", n).below(values.len() as u64) as usize;
         values[key] += 1;
-        Send { key: key as u32, value: values[key], think_ms: draw("load.think", n).between(0, 25) }
+        Send { key: key as u32, value: values[key], think_ms: draw("load.think", n).between(0, 5) }
     });
     let sends = sends.collect();
-    let end = if draw("load.end", 0).chance(0.25) { Decision::Abort } else { Decision::Commit };
-    Operation { id, think_ms: draw("load.think", 99).between(5, 80), what: Op::Txn { sends, end } }
+    let end = if draw("load.end", 0).chance(0.4) { Decision::Abort } else { Decision::Commit };
+    Operation { id, think_ms: draw("load.think", 99).between(0, 20), what: Op::Txn { sends, end } }
 }

@@ -43,11 +43,12 @@ pub(crate) async fn run(name: String, config: Config, operations: Vec<Operation>
         rt::time::sleep(Duration::from_millis(operation.think_ms)).await;
         match operation.what {
             Op::Txn { sends, end } => transactions.txn(&sends, end).await,
-            Op::Consume { for_ms } => {
+            Op::Consume { for_ms, think_ms } => {
                 let deadline = rt::time::Instant::now() + Duration::from_millis(for_ms);
                 let mut reader = Reader::new(&name, &config, log.clone());
                 while rt::time::Instant::now() < deadline {
                     reader.poll(POLL_MS).await;
+                    rt::time::sleep(Duration::from_millis(think_ms)).await;
                 }
             }
         }

@@ -25,10 +25,10 @@ pub(super) fn run(args: &Args) -> CliResult {
             let parts = difference
                 .as_ref()
                 .map(|d| serde_json::json!({"event": d.event, "a": d.first, "b": d.second}));
-            println!("{}", serde_json::json!({"a": args.a, "b": args.b, "difference": parts}));
+            say!("{}", serde_json::json!({"a": args.a, "b": args.b, "difference": parts}));
         }
-        None => println!("the traces are the same"),
-        Some(difference) => println!("{difference}"),
+        None => say!("the traces are the same"),
+        Some(difference) => say!("{difference}"),
     }
     Ok(if difference.is_none() { Ending::Expected } else { Ending::Unexpected })
 }

@@ -14,24 +14,24 @@ pub(super) fn run(args: &Args) -> CliResult {
     if args.json {
         for scenario in scenarios::all() {
             let expect = expectation(&(scenario.expect)(&(scenario.config)()));
-            println!(
+            say!(
                 "{}",
                 serde_json::json!({"scenario": scenario.name, "claim": scenario.claim, "expect": expect})
             );
         }
         for switch in scenarios::switches() {
-            println!("{}", serde_json::json!({"switch": switch.name, "what": switch.what}));
+            say!("{}", serde_json::json!({"switch": switch.name, "what": switch.what}));
         }
         return Ok(Ending::Expected);
     }
-    println!("Scenarios (wavetank run NAME)");
+    say!("Scenarios (wavetank run NAME)");
     for scenario in scenarios::all() {
-        println!("  {:26} {}", scenario.name, scenario.claim);
-        println!("  {:26} {}", "", expectation(&(scenario.expect)(&(scenario.config)())));
+        say!("  {:26} {}", scenario.name, scenario.claim);
+        say!("  {:26} {}", "", expectation(&(scenario.expect)(&(scenario.config)())));
     }
-    println!("\nSwitches (--with SWITCH, may be repeated)");
+    say!("\nSwitches (--with SWITCH, may be repeated)");
     for switch in scenarios::switches() {
-        println!("  {:26} {}", switch.name, switch.what);
+        say!("  {:26} {}", switch.name, switch.what);
     }
     Ok(Ending::Expected)
 }

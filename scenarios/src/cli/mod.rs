@@ -4,6 +4,13 @@
 //! prints one object a line; unusable input is one line on standard error, with the file or option, the field and the
 //! remedy, and exit status 2.
 
+/// Prints a line. A closed pipe is no error: its reader has seen enough.
+macro_rules! say {
+    ($($line:tt)*) => {
+        drop(std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($line)*))))
+    };
+}
+
 mod diff;
 mod list;
 mod options;

@@ -20,7 +20,7 @@ pub(super) fn run(args: &Args) -> CliResult {
     let comparison = scenarios::compare(&recording, &outcome);
     let name = &recording.plan.scenario;
     if args.json {
-        println!(
+        say!(
             "{}",
             serde_json::json!({
                 "recording": args.file,
@@ -33,9 +33,9 @@ pub(super) fn run(args: &Args) -> CliResult {
             })
         );
     } else {
-        println!("{}", report::headline(name, recording.plan.seed, &recording.plan.config, &outcome));
+        say!("{}", report::headline(name, recording.plan.seed, &recording.plan.config, &outcome));
         report::body(&outcome);
-        println!("replay: {}", comparison.words);
+        say!("replay: {}", comparison.words);
     }
     Ok(if comparison.as_recorded { Ending::Expected } else { Ending::Unexpected })
 }

@@ -15,10 +15,10 @@ pub(super) fn single(
     expect: &Expect,
     file: &Path,
 ) {
-    println!("{}", headline(name, seed, config, outcome));
+    say!("{}", headline(name, seed, config, outcome));
     body(outcome);
-    println!("expected: {}", verdict(outcome, expect));
-    println!("replay: wavetank replay {}", file.display());
+    say!("expected: {}", verdict(outcome, expect));
+    say!("replay: wavetank replay {}", file.display());
 }
 
 /// Scenario, seed, world and fingerprint in a line.
@@ -33,22 +33,22 @@ pub(super) fn headline(name: &str, seed: u64, config: &Config, outcome: &Outcome
 /// What was found, its story, and what else went wrong.
 pub(super) fn body(outcome: &Outcome) {
     if outcome.anomalies.is_empty() {
-        println!("CLEAN  {}", outcome.summary);
+        say!("CLEAN  {}", outcome.summary);
     }
     for anomaly in outcome.anomalies.iter().take(ANOMALIES_MAX) {
-        println!("{}", anomaly);
+        say!("{}", anomaly);
     }
     if outcome.anomalies.len() > ANOMALIES_MAX {
-        println!("... and {} more anomalies (--json shows all)", outcome.anomalies.len() - ANOMALIES_MAX);
+        say!("... and {} more anomalies (--json shows all)", outcome.anomalies.len() - ANOMALIES_MAX);
     }
     for line in &outcome.story {
-        println!("{line}");
+        say!("{line}");
     }
     for failure in &outcome.failures {
-        println!("FAILED  {failure}");
+        say!("FAILED  {failure}");
     }
     for reason in &outcome.vacuous {
-        println!("VACUOUS  {reason}");
+        say!("VACUOUS  {reason}");
     }
 }
 
@@ -129,24 +129,24 @@ impl Tally {
 
 /// A range of seeds, to a person.
 pub(super) fn tally(name: &str, tally: &Tally, expect: &Expect, ending: Ending) {
-    println!("{name}: {} seeds", tally.runs);
+    say!("{name}: {} seeds", tally.runs);
     for (signature, count) in &tally.signatures {
-        println!("  {count:>8}  {signature}");
+        say!("  {count:>8}  {signature}");
     }
     if let Some(seed) = tally.first_caught {
-        println!(
+        say!(
             "first caught at seed {seed}; {:.1} % of seeds",
             100.0 * tally.caught as f64 / tally.runs as f64
         );
     }
     if let Some(seed) = tally.first_unexpected {
-        println!("UNEXPECTED first at seed {seed}: wavetank run {name} --seed {seed}");
+        say!("UNEXPECTED first at seed {seed}: wavetank run {name} --seed {seed}");
     }
     match (ending, expect) {
         (Ending::Unexpected, Expect::Finds { .. }) if tally.caught == 0 => {
-            println!("expected: NO, no seed shows it")
+            say!("expected: NO, no seed shows it")
         }
-        (Ending::Unexpected, _) => println!("expected: NO"),
-        (Ending::Expected, _) => println!("expected: yes"),
+        (Ending::Unexpected, _) => say!("expected: NO"),
+        (Ending::Expected, _) => say!("expected: yes"),
     }
 }

@@ -63,7 +63,7 @@ fn single(args: &Args, scenario: &Scenario, config: &Config, seed: u64) -> CliRe
     let reading = outcome.reading(&expect);
     let file = record(args, scenario, config, seed, &outcome)?;
     if args.json {
-        println!("{}", report::json(scenario.name, seed, &outcome, reading, Some(&file)));
+        say!("{}", report::json(scenario.name, seed, &outcome, reading, Some(&file)));
     } else {
         report::single(scenario.name, seed, config, &outcome, &expect, &file);
     }
@@ -96,7 +96,7 @@ fn many(
             }
         }
         if args.json {
-            println!("{}", report::json(scenario.name, seed, &outcome, reading, file.as_ref()));
+            say!("{}", report::json(scenario.name, seed, &outcome, reading, file.as_ref()));
         } else if let Some(file) = &file {
             progress.suspend(|| tell(scenario, config, seed, &expect, file));
         }

@@ -30,10 +30,7 @@ pub(super) fn run(args: &Args) -> CliResult {
     let wanted: BTreeSet<String> = recording.signature.iter().cloned().collect();
     let shows = |plan: &scenarios::Plan| scenarios::execute(plan, Keep::Events).signature == wanted;
     if !shows(&recording.plan) {
-        println!(
-            "the recording does not show its signature any more: wavetank replay {}",
-            args.file.display()
-        );
+        say!("the recording does not show its signature any more: wavetank replay {}", args.file.display());
         return Ok(Ending::Unexpected);
     }
     let progress = ProgressBar::new_spinner();
@@ -54,13 +51,13 @@ pub(super) fn run(args: &Args) -> CliResult {
     let name = out.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let out = options::write(out.parent().unwrap_or(Path::new("")), &name, &small.to_json())?;
     if args.json {
-        println!("{}", serde_json::json!({"recording": out, "items_before": before, "items": after}));
+        say!("{}", serde_json::json!({"recording": out, "items_before": before, "items": after}));
     } else {
         let plan = &small.plan;
-        println!("{}", report::headline(&plan.scenario, plan.seed, &plan.config, &outcome));
+        say!("{}", report::headline(&plan.scenario, plan.seed, &plan.config, &outcome));
         report::body(&outcome);
-        println!("shrunk: {before} faults and operations to {after}");
-        println!("replay: wavetank replay {}", out.display());
+        say!("shrunk: {before} faults and operations to {after}");
+        say!("replay: wavetank replay {}", out.display());
     }
     Ok(Ending::Expected)
 }
