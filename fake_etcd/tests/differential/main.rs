@@ -70,7 +70,7 @@ async fn compare(program: &PathBuf, arguments: &Arguments) -> u64 {
     let real = real::connect(&endpoint).await;
     let version = version(&real).await;
     let fake = start_fake(quirks(&version)).await;
-    let mut lockstep = Lockstep { real, fake, operations: 0, events: 0 };
+    let mut lockstep = Lockstep { real, fake, operations: 0, events: 0, explained: 0, version: version.clone() };
     let (mut seed, mut differences) = (arguments.seed, 0);
     let started = std::time::Instant::now();
     while lockstep.operations < arguments.operations {
@@ -84,10 +84,11 @@ async fn compare(program: &PathBuf, arguments: &Arguments) -> u64 {
         seed += 1;
     }
     println!(
-        "etcd {version}: {} operations and {} events compared in {:?}, {differences} differences",
+        "etcd {version}: {} operations and {} events compared in {:?}: {differences} differences, {} more explained",
         lockstep.operations,
         lockstep.events,
-        started.elapsed()
+        started.elapsed(),
+        lockstep.explained
     );
     differences
 }
