@@ -41,16 +41,18 @@ pub(super) struct Framing {
     filled: usize,
     body_left: u64,
     label: Option<Box<str>>,
-    labels: VecDeque<Box<str>>,
+    /// The name of the next frame to begin.
+    next_label: Option<Box<str>>,
     next: u64,
     /// Frames that have not left whole, oldest first.
     pub(super) frames: VecDeque<Frame>,
 }
 
 impl Framing {
-    /// Names the next frame that has no byte yet and no name.
+    /// Names the next frame to begin. A name given before, whose frame has not begun, was for a frame that was never
+    /// written.
     pub(super) fn label(&mut self, label: String) {
-        self.labels.push_back(label.into_boxed_str());
+        self.next_label = Some(label.into_boxed_str());
     }
 
     /// Reads on in `bytes`, which begin at `position` of the stream, to the end of the next header. Returns how many
@@ -63,7 +65,7 @@ impl Framing {
             return (body, false);
         }
         if self.filled == 0 {
-            self.label = self.labels.pop_front();
+            self.label = self.next_label.take();
         }
         let taken = rest.len().min(HEADER_BYTES - self.filled);
         self.header[self.filled..self.filled + taken].copy_from_slice(&rest[..taken]);
@@ -164,16 +166,28 @@ mod tests {
     }
 
     #[test]
-    fn labels_go_to_frames_in_order_and_only_to_frames_that_begin_after_them() {
+    fn a_label_goes_to_the_frame_that_begins_after_it() {
         let mut framing = Framing::default();
         framing.scan(&[0, 0], 0);
         framing.label("second".into());
-        framing.label("third".into());
         framing.scan(&[0, 0], 2);
         framing.scan(&[0, 0, 0, 0], 4);
         framing.scan(&[0, 0, 0, 0], 8);
+        framing.label("fourth".into());
+        framing.scan(&[0, 0, 0, 0], 12);
         let labels: Vec<_> = framing.frames.iter().map(|frame| frame.label.as_deref()).collect();
-        assert_eq!(labels, [None, Some("second"), Some("third")]);
+        assert_eq!(labels, [None, Some("second"), None, Some("fourth")]);
+    }
+
+    #[test]
+    fn a_label_replaces_one_whose_frame_never_began() {
+        let mut framing = Framing::default();
+        framing.label("dropped".into());
+        framing.label("written".into());
+        framing.scan(&[0, 0, 0, 0], 0);
+        framing.scan(&[0, 0, 0, 0], 4);
+        let labels: Vec<_> = framing.frames.iter().map(|frame| frame.label.as_deref()).collect();
+        assert_eq!(labels, [Some("written"), None]);
     }
 
     #[test]

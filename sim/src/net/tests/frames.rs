@@ -13,23 +13,46 @@ const HOLD: Verdict = Verdict::Hold(HoldId(7));
 
 #[test]
 fn the_tap_is_asked_once_per_frame_however_the_writes_are_split() {
-    let stream: Vec<u8> = [frame(b"abc"), frame(b""), frame(&[9; 50])].concat();
+    let frames = [frame(b"abc"), frame(b""), frame(&[9; 50])];
+    let labels = ["one", "two", "three"];
     for piece in [1, 2, 3, 4, 5, 6, 7, 8, 9, 30, 100] {
         let mut w = World::new();
         let (_, a, b) = w.pair(FRAMED);
-        for label in ["one", "two", "three"] {
+        for (frame, label) in frames.iter().zip(labels) {
             w.kernel.label(a, label.into());
+            for bytes in frame.chunks(piece) {
+                w.write_all(a, bytes);
+                w.pass(MS);
+            }
         }
-        for bytes in stream.chunks(piece) {
+        for bytes in frames.concat().chunks(piece) {
             w.write_all(a, bytes);
             w.pass(MS);
         }
-        let seen = ["one", "two", "three"].map(|label| (label.to_string(), A, B));
+        let seen: Vec<_> = labels.into_iter().chain([""; 3]).map(|label| (label.to_string(), A, B)).collect();
         assert_eq!(w.seen, seen, "pieces of {piece} bytes");
-        assert_eq!(w.read(b), ready(&stream));
+        assert_eq!(w.read(b), ready(&[frames.concat(), frames.concat()].concat()));
         let sizes: Vec<_> = w.events("net.frame").iter().map(|entry| entry.number("size")).collect();
         assert_eq!(sizes, [Some(7), Some(4), Some(54)]);
     }
+}
+
+#[test]
+fn a_frame_never_written_does_not_leave_its_name_to_the_next() {
+    let mut w =
+        World::with(NetConfig { send_buffer_bytes: 100, receive_window_bytes: 100, ..NetConfig::default() });
+    let (_, a, b) = w.pair(FRAMED);
+    w.write_frame(a, "fills", &[1; 96]);
+    w.pass(SECOND);
+    w.write_frame(a, "fills", &[1; 96]);
+    // As a write_frame does whose future is dropped while it waits for room.
+    w.kernel.label(a, "dropped".into());
+    assert_eq!(w.write(a, &frame(b"never")), Poll::Pending);
+    assert_eq!(w.read(b).map_ok(|bytes| bytes.len()), Poll::Ready(Ok(100)));
+    w.pass(SECOND);
+    w.write_frame(a, "written", b"next");
+    let seen: Vec<_> = w.seen.iter().map(|(label, ..)| label.as_str()).collect();
+    assert_eq!(seen, ["fills", "fills", "written"]);
 }
 
 #[test]
