@@ -39,10 +39,13 @@ pub(super) struct Timer {
     pub(super) handshake_at: u64,
     /// The alarm is not a timeout: a later segment arrived, so the earlier one must be lost.
     pub(super) fast: bool,
+    /// The alarm is not a timeout: it only sends again.
+    pub(super) probe: bool,
 }
 
 impl Timer {
-    pub(super) const OFF: Timer = Timer { at: NEVER, attempts: 0, handshake_at: NEVER, fast: false };
+    pub(super) const OFF: Timer =
+        Timer { at: NEVER, attempts: 0, handshake_at: NEVER, fast: false, probe: false };
 }
 
 /// One end of a connection.

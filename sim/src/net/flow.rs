@@ -12,6 +12,9 @@ use std::collections::VecDeque;
 /// Greatest segment on a connection without frames, as Linux's segmentation offload makes them.
 const SEGMENT_BYTES_MAX: u64 = 64 * 1024;
 
+/// What an Ethernet packet carries.
+const PACKET_BYTES: u64 = 1_448;
+
 /// Bytes (or the FIN) on their way.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -80,6 +83,8 @@ pub(super) struct Flow {
     pub(super) timeouts: u32,
     /// When the first of them was.
     pub(super) timeouts_since: Option<u64>,
+    /// A tail loss probe went out since the sender last heard of the receiver.
+    pub(super) tail_probed: bool,
     /// Acknowledgements sent, lost ones included.
     pub(super) acks_sent: u64,
     /// When the event that looks at the acknowledgements is due.
@@ -116,6 +121,7 @@ impl Flow {
             heard: EventId::NONE,
             timeouts: 0,
             timeouts_since: None,
+            tail_probed: false,
             acks_sent: 0,
             ack_event_at: NEVER,
             segments: VecDeque::new(),
@@ -156,6 +162,19 @@ impl Flow {
     /// How much has been sent that can be acknowledged.
     pub(super) fn acknowledgeable(&self) -> u64 {
         self.sent + u64::from(self.fin == Fin::Sent)
+    }
+
+    /// Packets that are not acknowledged, as far as the sender knows; the FIN is one.
+    pub(super) fn packets_out(&self) -> u64 {
+        let fin = self.fin == Fin::Sent && self.acked <= self.sent;
+        // Writes that left one by one are packets of their own.
+        let packets = self.sent.saturating_sub(self.acked).div_ceil(PACKET_BYTES);
+        (packets + u64::from(fin)).max(self.segments.len() as u64)
+    }
+
+    /// Whether a loss is met with a probe first: something is out, and nothing was sent again yet.
+    pub(super) fn may_probe_tail(&self) -> bool {
+        self.timeouts == 0 && !self.tail_probed && self.acked < self.acknowledgeable()
     }
 
     /// Takes the next piece that may leave. `unbounded` ignores the window, for bytes whose socket is gone.
@@ -224,6 +243,7 @@ impl Flow {
             self.heard = ack.cause;
             self.timeouts = 0;
             self.timeouts_since = None;
+            self.tail_probed = false;
             self.acks.pop_front();
         }
     }

@@ -1,7 +1,8 @@
 //! Retransmission (RFC 6298, with Linux's limits).
 //!
 //! A timer runs only when something was lost, or when its answer cannot come: as long as everything is on its way,
-//! nothing would come of it. So every loss arms one.
+//! nothing would come of it. So every loss arms one. The first time it is a tail loss probe (RFC 8985, section 7), which
+//! sends again and counts as no timeout.
 
 use super::config::ms;
 use super::conn::{Bare, DIALLED, DIALLER, State};
@@ -12,6 +13,26 @@ use super::{Cx, Kernel};
 use crate::trace::{EventId, Weight};
 use rt::observe::Value;
 use std::io;
+
+/// How many probes of a closed window may stay unanswered: Linux counts them (tcp_probe_timer), by the number of
+/// retries of which it makes `patience_ms` (tcp_model_timeout).
+fn probes_max(patience_ms: u64) -> u32 {
+    let mut left_ms = patience_ms;
+    for doublings in 0..LINUX_RTO_DOUBLINGS {
+        let wait_ms = LINUX_RTO_MIN_MS << doublings;
+        if left_ms <= wait_ms {
+            return doublings;
+        }
+        left_ms -= wait_ms;
+    }
+    let longest = left_ms.div_ceil(LINUX_RTO_MAX_MS) - 1;
+    LINUX_RTO_DOUBLINGS.saturating_add(longest.try_into().unwrap_or(u32::MAX))
+}
+
+const LINUX_RTO_MIN_MS: u64 = 200;
+const LINUX_RTO_MAX_MS: u64 = 120_000;
+/// Waits of the least timeout, doubled, that are shorter than the greatest.
+const LINUX_RTO_DOUBLINGS: u32 = 10;
 
 impl Kernel {
     /// Segments that end `side` sent are lost. They come again by its timer, if its kernel still knows the socket.
@@ -40,21 +61,24 @@ impl Kernel {
     pub(super) fn arm(&mut self, cx: &mut Cx<'_>, key: Key, side: usize) {
         let Kernel { conns, links, config, heap, .. } = self;
         let Some(conn) = conns.get_mut(key) else { return };
-        let route = conn.flows[side].route;
-        let end = &mut conn.ends[side];
-        if end.timer.at != NEVER {
+        let (end, flow) = (&mut conn.ends[side], &conn.flows[side]);
+        let probes_tail = end.state == State::Open && flow.may_probe_tail();
+        // A second packet behind the first brings a tail loss probe forward; nothing else moves a timer that runs.
+        if end.timer.at != NEVER && !(end.timer.probe && probes_tail) {
             return;
         }
-        end.timer.at = match end.state {
+        let round_trip_ns = links.round_trip_ns(flow.route.from, flow.route.to);
+        let timeout_ns = ms(config.rto_min_ms) + round_trip_ns;
+        let at = match end.state {
             State::Closed => return,
             State::SynSent | State::SynReceived => end.timer.handshake_at.max(cx.now),
-            State::Open => {
-                let timeout_ns = ms(config.rto_min_ms) + links.round_trip_ns(route.from, route.to);
-                cx.now + config.backoff_ns(timeout_ns, conn.flows[side].timeouts)
-            }
+            State::Open if probes_tail && flow.packets_out() > 1 => cx.now + 2 * round_trip_ns,
+            State::Open => cx.now + config.backoff_ns(timeout_ns, flow.timeouts),
         };
-        end.timer.fast = false;
-        heap.plan(end.timer.at, key, side, What::Timer);
+        if at < end.timer.at {
+            (end.timer.at, end.timer.fast, end.timer.probe) = (at, false, probes_tail);
+            heap.plan(at, key, side, What::Timer);
+        }
     }
 
     /// A later segment arrives at `arrives_at` while an earlier one is missing: its acknowledgement says so, and the
@@ -67,7 +91,7 @@ impl Kernel {
         let at = arrives_at + links.one_way_ns(route.to, route.from);
         if at < timer.at && !links.is_cut(route.to, route.from) {
             timer.at = at;
-            timer.fast = true;
+            (timer.fast, timer.probe) = (true, false);
             heap.plan(at, key, side, What::Timer);
         }
     }
@@ -105,14 +129,22 @@ impl Kernel {
         let on_its_way = flow.segments.len() > flow.lost as usize;
         let unanswered = flow.acked < flow.acknowledgeable() && !on_its_way && flow.next_ack_at().is_none();
         let fast = std::mem::take(&mut end.timer.fast);
+        let probe = std::mem::take(&mut end.timer.probe);
         if flow.lost == 0 && !unanswered && !flow.waits_for_window() {
             return;
         }
-        if !fast {
+        flow.tail_probed |= probe;
+        if !fast && !probe {
             let since = *flow.timeouts_since.get_or_insert(cx.now);
             let patience_ms =
                 if end.app { self.config.user_timeout_ms } else { self.config.orphan_timeout_ms };
-            if cx.now - since >= ms(patience_ms) {
+            let persists = flow.lost == 0 && !unanswered;
+            let over = if persists {
+                flow.timeouts >= probes_max(patience_ms)
+            } else {
+                cx.now - since >= ms(patience_ms)
+            };
+            if over {
                 self.give_up(cx, key, side);
                 return;
             }
@@ -167,5 +199,17 @@ impl Kernel {
         let (reader, writer) = (end.reader.take(), end.writer.take());
         cx.wake(reader, timeout);
         cx.wake(writer, timeout);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_are_counted_as_retries_are() {
+        // tcp_retries2 and tcp_orphan_retries by default, and the former as 3.
+        assert_eq!([924_600, 102_200, 3_000].map(probes_max), [15, 8, 3]);
+        assert_eq!([0, 200, 201, 600, 601, u64::MAX].map(probes_max), [0, 0, 1, 1, 2, u32::MAX]);
     }
 }

@@ -147,7 +147,7 @@ struct Difference {
 fn differences(case: &Case, seen: &[Option<Seen>], whose: usize) -> Vec<Difference> {
     let steps = case.steps.iter().zip(seen);
     let pairs = steps.filter_map(|(step, seen)| Some((step, step.recorded.as_ref()?, seen.as_ref()?)));
-    let wrong = pairs.filter(|(_, recorded, seen)| !agrees(&recorded[whose], &seen.said));
+    let wrong = pairs.filter(|(_, recorded, seen)| !agrees(&recorded[whose], seen));
     wrong
         .map(|(step, recorded, seen)| Difference {
             step: step.text.clone(),
@@ -158,11 +158,15 @@ fn differences(case: &Case, seen: &[Option<Seen>], whose: usize) -> Vec<Differen
         .collect()
 }
 
-fn agrees(recorded: &str, said: &str) -> bool {
-    match recorded.strip_suffix(" sooner or later") {
-        Some(recorded) => recorded == without_time(said),
-        None => recorded == said,
+fn agrees(recorded: &str, seen: &Seen) -> bool {
+    if let Some(recorded) = recorded.strip_suffix(" sooner or later") {
+        return recorded == without_time(&seen.said);
     }
+    let Some((recorded, seconds)) = recorded.split_once(" ~") else { return recorded == seen.said };
+    let recorded_ms = seconds.trim_end_matches('s').parse::<f64>().unwrap_or(f64::NAN) * 1_000.0;
+    // Linux's own timers are an eighth late at worst.
+    let tolerance_ms = 400.0 + recorded_ms / 8.0;
+    recorded == seen.said && (recorded_ms - seen.after_ms as f64).abs() <= tolerance_ms
 }
 
 /// An observation without its timing class.

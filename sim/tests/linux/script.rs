@@ -2,8 +2,9 @@
 //! Linux answered.
 //!
 //! One step a line, its recorded observation behind `=>`. Where the model is known to answer otherwise, that follows
-//! behind `| model`, and docs/fidelity-tcp.md says why. What chance decides comes `sooner or later`. A number behind the
-//! letter tells a process's sockets apart.
+//! behind `| model`, and docs/fidelity-tcp.md says why. What is late has a class and about
+//! so many seconds; what chance decides comes `sooner or later`. A number behind the letter tells a process's sockets
+//! apart.
 //!
 //! ```text
 //! case TITLE
@@ -13,6 +14,7 @@
 //!   a shutdown => ok          a close => ok
 //!   a read 10 &               begins; the script goes on
 //!   a wait read 500 => pending
+//!   a wait read 5000 => 10 after retransmission ~1.5s
 //!   sleep 500                 a pause b 1000             troubles last so many ms
 //!   crash b, crash b restart 500, off b, off b restart 500, cut a b 2000, cut both 2000, lose a b 30 2000 (percent)
 //! ```

@@ -10,11 +10,12 @@ fn after_a_long_partition_bytes_arrive_with_the_next_retransmission() {
     let start = w.now;
     w.cut_both();
     w.write_all(a, b"through");
-    // The timeout is 200 ms and a round trip of 200 us; retransmissions come after 1, 3, 7, 15, ... of it.
+    // The timeout is 200 ms and a round trip of 200 us. A tail loss probe comes after one, retransmissions after 2, 4,
+    // 8, 16, ...
     let timeout = 200 * MS + 200_000;
     w.pass(20 * SECOND);
     w.heal_both();
-    let arrival = start + 127 * timeout + 100_000;
+    let arrival = start + 128 * timeout + 100_000;
     w.pass(arrival - 1 - w.now);
     assert_eq!(w.read(b), Poll::Pending);
     w.pass(1);
@@ -190,6 +191,36 @@ fn a_lost_segment_with_others_behind_it_is_sent_again_without_a_timeout() {
     w.pass(1);
     assert_eq!((w.read(b), w.read(b)), (ready(b"first second"), Poll::Pending));
     assert_eq!(w.kernel.next_at(), None, "the timeout that was not needed is no event");
+}
+
+#[test]
+fn the_last_of_several_packets_is_probed_for_after_two_round_trips() {
+    for (bytes, arrives_after) in [(1_448, 200 * MS + 200_000), (1_449, 400_000)] {
+        let mut w = World::new();
+        let (_, a, b) = w.pair(PLAIN);
+        w.cut(A, B);
+        w.write_all(a, &vec![7; bytes]);
+        w.kernel.heal(A, B);
+        w.pass(arrives_after + 100_000 - 1);
+        assert_eq!(w.read(b), Poll::Pending, "{bytes} bytes");
+        w.pass(1);
+        assert_eq!(w.read(b), ready(&vec![7; bytes]));
+    }
+}
+
+#[test]
+fn a_second_packet_brings_the_probe_forward() {
+    let mut w = World::new();
+    let (_, a, b) = w.pair(PLAIN);
+    w.cut(A, B);
+    w.write_all(a, b"one");
+    w.pass(MS);
+    w.write_all(a, b"two");
+    w.kernel.heal(A, B);
+    w.pass(500_000 - 1);
+    assert_eq!(w.read(b), Poll::Pending);
+    w.pass(1);
+    assert_eq!((w.read(b), w.kernel.next_at()), (ready(b"onetwo"), None));
 }
 
 #[test]
