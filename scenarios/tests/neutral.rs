@@ -1,12 +1,15 @@
 //! Ten neutral changes leave every recording of the repository showing the same signature: seeds and schedules survive
 //! what has nothing to do with them. Each change is made to the agents, from outside, by the factory that starts them.
+//!
+//! Limits: latency is drawn by frame number within a connection, and by the number of the connection within its pair of
+//! nodes. A request more on a connection that is in use therefore shifts the latencies after it, by their jitter.
 
 mod support;
 
 use async_trait::async_trait;
 use broker::Coordinator;
 use broker::coordinator::{
-    Compare, CompareOp, CoordinatorError, Op, Range, RangeResponse, Target, Txn, TxnResponse, Watch,
+    Compare, CompareOp, CoordinatorError, Range, RangeResponse, Target, Txn, TxnResponse, Watch,
 };
 use bytes::Bytes;
 use rt::net::TcpStream;
@@ -23,7 +26,7 @@ const CHANGES: [&str; 10] = [
     "an extra timer that never fires",
     "an extra preemption point",
     "an extra connection",
-    "an extra request to the coordinator",
+    "two extra tasks and a channel",
     "a longer private frame",
     "a label nobody looks for",
 ];
@@ -64,14 +67,20 @@ fn changed(change: &'static str) -> MakeAgent {
         let config = config.clone();
         Box::pin(async move {
             let mut beside = rt::JoinSet::new();
-            beside.spawn("neutral", disturb(change, seat.storage.clone(), coordinator.clone()));
+            beside.spawn("neutral", disturb(change, another_agent(&seat)));
             serve(config, AgentSeat { ..seat }, coordinator).await;
         })
     })
 }
 
+/// An address to which this agent otherwise never connects: connections are numbered by pair of nodes.
+fn another_agent(seat: &AgentSeat) -> String {
+    let other = if seat.name == "agent-1" { "agent-2" } else { "agent-1" };
+    format!("{other}:{}", seat.port)
+}
+
 /// Does something unrelated every 50 ms.
-async fn disturb(change: &'static str, storage: String, coordinator: Arc<dyn Coordinator>) {
+async fn disturb(change: &'static str, peer: String) {
     let _never =
         (change == "an extra timer that never fires").then(|| rt::time::sleep(Duration::from_secs(100_000)));
     if change == "an extra choice" {
@@ -89,12 +98,14 @@ async fn disturb(change: &'static str, storage: String, coordinator: Arc<dyn Coo
             "an extra mark" => rt::mark!(sometimes, "neutral", n % 2 == 0),
             "an extra task" => drop(rt::spawn("neutral", async {})),
             "an extra preemption point" => rt::preempt("neutral").await,
-            "an extra connection" => drop(TcpStream::connect(&storage).await),
-            "an extra request to the coordinator" => {
-                drop(coordinator.range(Range::key(Bytes::from_static(b"neutral"))).await);
+            "an extra connection" => drop(TcpStream::connect(&peer).await),
+            "two extra tasks and a channel" => {
+                let (send, mut receive) = tokio::sync::mpsc::channel(1);
+                rt::spawn("neutral", async move { send.send(n).await.is_ok() });
+                rt::spawn("neutral", async move { receive.recv().await.is_some() });
             }
             "a label nobody looks for" => {
-                if let Ok(mut stream) = TcpStream::connect(&storage).await {
+                if let Ok(mut stream) = TcpStream::connect(&peer).await {
                     drop(stream.write_frame(b"\0\0\0\x01x", || "neutral".into()).await);
                 }
             }
@@ -113,7 +124,8 @@ impl Coordinator for Longer {
     }
 
     async fn txn(&self, mut txn: Txn) -> Result<TxnResponse, CoordinatorError> {
-        if txn.success.iter().any(|op| !matches!(op, Op::Range(_))) {
+        // Not to one without compares: the coordinator's chance is keyed by the first key.
+        if !txn.compares.is_empty() {
             let key = Bytes::from_static(b"neutral/a-key-that-is-never-written");
             txn.compares.push(Compare { key, op: CompareOp::Equal, target: Target::Version(0) });
         }
