@@ -2,7 +2,8 @@
 
 use super::outbox::Outbox;
 use super::{ServerConfig, Shared, lock};
-use crate::api::Request;
+use crate::api::{Request, Response};
+use crate::store::{Applied, Store};
 use rt::time::{Instant, Sleep};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -75,7 +76,7 @@ async fn apply(shared: &Shared, config: &ServerConfig, ordinals: &mut Ordinals, 
     for pending in batch.drain(..) {
         let applied = {
             let mut store = lock(&shared.disk);
-            let applied = store.apply(Instant::now(), &pending.request);
+            let applied = answer(shared, &mut store, &pending.request);
             let by_expiry = matches!(pending.request, Request::LeaseKeepAlive { .. });
             shared.volatile().notify(&store, applied.revision, by_expiry);
             applied
@@ -83,6 +84,18 @@ async fn apply(shared: &Shared, config: &ServerConfig, ordinals: &mut Ordinals, 
         // Here the write is durable and its client does not know.
         rt::preempt("etcd.before-reply").await;
         pending.outbox.reply(pending.id, applied.response, pending.words.as_deref());
+    }
+}
+
+/// Applies a request, or reads as of before a pause.
+fn answer(shared: &Shared, store: &mut Store, request: &Request) -> Applied {
+    let now = Instant::now();
+    match (request, shared.volatile().stale.filter(|stale| now < stale.until)) {
+        (Request::Range(range), Some(stale)) => Applied {
+            response: store.range_as_of(range, stale.revision).map(Response::Range),
+            revision: None,
+        },
+        _ => store.apply(now, request),
     }
 }
 

@@ -8,11 +8,13 @@
 mod applier;
 mod connection;
 mod outbox;
+mod pauses;
 
 use crate::api::WatchResponse;
 use crate::store::Store;
 use crate::watch::{Hub, WatchKey};
 use outbox::Outbox;
+use pauses::Stale;
 use rt::JoinSet;
 use rt::net::TcpListener;
 use rt::time::Instant;
@@ -61,6 +63,10 @@ pub async fn serve(listener: TcpListener, disk: Disk, config: ServerConfig) -> i
     let (requests, queue) = mpsc::channel(applier::QUEUE);
     let mut tasks = JoinSet::new();
     tasks.spawn("etcd.applier", applier::run(shared.clone(), queue, config.clone(), started));
+    let quirks = lock(&shared.disk).quirks().clone();
+    if quirks.stale_reads_after_pause || quirks.pause_ends_watches_silently {
+        tasks.spawn("etcd.pauses", pauses::notice(shared.clone(), quirks));
+    }
     let mut connections = 0;
     loop {
         tokio::select! {
@@ -89,6 +95,8 @@ struct Shared {
 struct Volatile {
     hub: Hub,
     outboxes: BTreeMap<u64, Arc<Outbox>>,
+    /// What a pause left behind, by a quirk.
+    stale: Option<Stale>,
 }
 
 impl Volatile {

@@ -11,11 +11,14 @@
     reason = "it meets real servers, and so real sockets, files and clocks"
 )]
 
+mod child;
 mod lockstep;
 mod operation;
 mod outcome;
 mod real;
 mod server;
+mod side;
+mod timed;
 mod watches;
 
 use fake_etcd::{Client, ClientConfig, Disk, Quirks, ServerConfig, Store};
@@ -51,17 +54,53 @@ fn arguments() -> Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = arguments();
-    if arguments.servers.is_empty() {
-        println!("no real server to compare with: .ci/etcd-differential gets some, or name one with --etcd PATH");
-        return ExitCode::SUCCESS;
-    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["serve", endpoint] => runtime.block_on(child::serve(endpoint)),
+        ["renew", kind, endpoint] => runtime.block_on(child::renew(kind, endpoint)),
+        ["watch", kind, endpoint] => runtime.block_on(child::watch(kind, endpoint)),
+        _ => {
+            let arguments = arguments();
+            if arguments.servers.is_empty() {
+                println!("no real server to compare with: .ci/etcd-differential gets some, or name one with --etcd");
+            }
+            return runtime.block_on(compare_all(&arguments));
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+async fn compare_all(arguments: &Arguments) -> ExitCode {
     let mut differences = 0;
     for program in &arguments.servers {
-        differences += runtime.block_on(compare(program, &arguments));
+        differences += compare(program, arguments).await;
     }
+    differences += compare_timed(&arguments.servers).await;
+    println!("{differences} differences in all");
     ExitCode::from(u8::from(differences > 0))
+}
+
+/// The scripts about time, at all servers at once; returns how many differed.
+async fn compare_timed(servers: &[PathBuf]) -> u64 {
+    let reals = servers.iter().map(|program| {
+        let program = program.clone();
+        async move { timed::observe(timed::real_server(&program).await).await }
+    });
+    let (fake, reals) = tokio::join!(
+        async { timed::observe(timed::fake_server().await).await },
+        futures_util::future::join_all(reals)
+    );
+    let mut differences = 0;
+    for (program, real) in servers.iter().zip(reals) {
+        for ((name, real), (_, fake)) in real.iter().zip(&fake) {
+            let same = real == fake;
+            differences += u64::from(!same);
+            println!("{}: {name}: {}", program.display(), if same { "same" } else { "DIFFERENT" });
+            println!("  real: {real}\n  fake: {fake}");
+        }
+    }
+    differences
 }
 
 /// Compares with one server; returns how many cases differed.

@@ -11,8 +11,8 @@ pub(crate) struct Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.signal("KILL");
-        // It was killed, and what it printed last does not matter.
+        // It may have ended by itself, or been killed before.
+        let _ = self.child.kill();
         let _ = self.child.wait();
         if let Some(data) = &self.data {
             let _ = std::fs::remove_dir_all(data);
@@ -22,7 +22,7 @@ impl Drop for Process {
 
 impl Process {
     pub(crate) fn spawn(command: &mut Command, data: Option<PathBuf>) -> Process {
-        let child = command.stdin(Stdio::null()).stderr(Stdio::inherit()).spawn().expect("the program starts");
+        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
         Process { child, data }
     }
 
@@ -50,6 +50,15 @@ pub(crate) fn start_etcd(program: &Path) -> (Process, String) {
     let data = base.join(format!("wavetank-etcd-{}-{client}", std::process::id()));
     let process = serve_etcd(program, &data, client, peer);
     (process, format!("http://127.0.0.1:{client}"))
+}
+
+/// Kills an etcd without warning and starts it again on its data.
+pub(crate) fn kill_and_restart_etcd(process: &mut Process, program: &Path, endpoint: &str) {
+    process.signal("KILL");
+    process.child.wait().expect("it was started here");
+    let data = process.data.take().expect("an etcd has data");
+    let port = endpoint.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("an endpoint has a port");
+    *process = serve_etcd(program, &data, port, free_port());
 }
 
 fn serve_etcd(program: &Path, data: &Path, client: u16, peer: u16) -> Process {
