@@ -3,8 +3,9 @@
 //! * [`api`]: requests and responses, with S3's meanings; [`error`]: its error codes
 //! * [`Store`]: what the bucket holds, and what a request does to it; it needs no runtime
 //! * [`server`]: puts a store on a node, with latencies; requests proceed concurrently
-//! * [`client`]: what the system under test holds, behind `ObjectStore`
-//! * [`Quirks`]: errors that S3 may answer, all off by default
+//! * [`client`]: what the system under test holds, behind `ObjectStore`, `MultipartStore` and
+//!   `PaginatedListStore`
+//! * [`Quirks`]: errors that S3 may answer, and lists that lag; all off by default
 //!
 //! Invariants: a read sees every write answered before it was sent; what is written survives a crash of the server.
 //!

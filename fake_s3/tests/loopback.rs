@@ -106,6 +106,20 @@ async fn a_hung_connection_is_replaced_and_only_what_is_idempotent_is_sent_again
 }
 
 #[tokio::test]
+async fn an_outcome_stays_unknown_when_the_retries_find_nobody() {
+    let (listener, endpoint) = bind().await;
+    let client = client_of(&endpoint);
+    rt::spawn("mute once, then gone", async move {
+        let hung = listener.accept().await.unwrap();
+        drop(listener);
+        time::sleep(Duration::from_secs(5)).await;
+        drop(hung);
+    });
+    let error = client.put(&Path::from("k"), payload("v")).await.unwrap_err();
+    assert!(error.to_string().contains("outcome is unknown"), "{error}");
+}
+
+#[tokio::test]
 async fn retries_are_bounded_when_nobody_listens() {
     let (listener, endpoint) = bind().await;
     drop(listener);

@@ -29,7 +29,11 @@ pub(super) fn error(failure: Failure, path: &str) -> Error {
 
 /// A response of another kind than the request has.
 pub(super) fn unexpected() -> Error {
-    error(Failure::Protocol("a response of another kind".to_string()), "")
+    error(another_kind(), "")
+}
+
+pub(super) fn another_kind() -> Failure {
+    Failure::Protocol("a response of another kind".to_string())
 }
 
 pub(super) fn meta(info: ObjectInfo) -> Result<ObjectMeta> {

@@ -5,6 +5,7 @@
 
 mod connection;
 mod convert;
+mod paged;
 mod store;
 mod upload;
 
@@ -12,6 +13,7 @@ use crate::api::{PutCondition, Request, Response};
 use crate::error::S3Error;
 use crate::wire::{self, Call};
 use connection::{Connection, Lost};
+pub use paged::UploadsPage;
 use rt::net::TcpStream;
 use rt::time::Instant;
 use serde::{Deserialize, Serialize};
@@ -121,6 +123,8 @@ impl Client {
         let repeatable = is_idempotent(&request);
         let mut call = Call { id: 0, request };
         let mut attempt = 0;
+        // Whether an earlier attempt may have been done, or may yet be: then a later one cannot tell that nothing was.
+        let mut maybe_done = false;
         loop {
             call.id = last_id.fetch_add(1, Ordering::Relaxed) + 1;
             let Some(frame) = wire::encode(&call) else {
@@ -135,8 +139,12 @@ impl Client {
                 Err(Lost::Written) if repeatable => Failure::UnknownOutcome,
                 Err(Lost::Written) => return Err(Failure::UnknownOutcome),
             };
+            maybe_done |=
+                matches!(failure, Failure::UnknownOutcome | Failure::Refused(S3Error::InternalError));
             if attempt >= config.max_retries {
-                return Err(failure);
+                let is_not_done =
+                    matches!(failure, Failure::Unreachable | Failure::Refused(S3Error::SlowDown));
+                return Err(if maybe_done && is_not_done { Failure::UnknownOutcome } else { failure });
             }
             rt::time::sleep(self.backoff(entity, attempt)).await;
             attempt += 1;

@@ -7,6 +7,7 @@ use crate::api::{GetConditions, ListRequest, PutCondition, Request, Response};
 use crate::error::S3Error;
 use async_trait::async_trait;
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use object_store::multipart::MultipartStore;
 use object_store::path::{DELIMITER, Path};
 use object_store::{
     CopyMode, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
@@ -45,12 +46,8 @@ impl ObjectStore for Client {
         location: &Path,
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        let headers = convert::headers(&opts.attributes, &opts.tags)?;
-        match self.call(Request::CreateUpload { key: location.to_string(), headers }).await {
-            Ok(Response::Upload { id }) => Ok(Box::new(Upload::new(self.clone(), location.clone(), id))),
-            Ok(_) => Err(convert::unexpected()),
-            Err(failure) => Err(convert::error(failure, location.as_ref())),
-        }
+        let id = self.create_multipart_opts(location, opts).await?;
+        Ok(Box::new(Upload::new(self.clone(), location.clone(), id)))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
@@ -151,23 +148,9 @@ impl Client {
             let client = client.clone();
             async move {
                 let Some(request) = next else { return Ok(None) };
-                match client.call(Request::List(request.clone())).await {
-                    Ok(Response::List { objects, common_prefixes, next_token }) => {
-                        let page = ListResult {
-                            common_prefixes: common_prefixes
-                                .iter()
-                                .map(Path::parse)
-                                .collect::<Result<_, _>>()?,
-                            objects: objects.into_iter().map(convert::meta).collect::<Result<_>>()?,
-                            extensions: Default::default(),
-                        };
-                        let next = next_token
-                            .map(|token| ListRequest { continuation_token: Some(token), ..request });
-                        Ok(Some((page, next)))
-                    }
-                    Ok(_) => Err(convert::unexpected()),
-                    Err(failure) => Err(convert::error(failure, &request.prefix)),
-                }
+                let (page, next_token) = client.page(request.clone()).await?;
+                let next = next_token.map(|token| ListRequest { continuation_token: Some(token), ..request });
+                Ok(Some((page, next)))
             }
         })
         .boxed()

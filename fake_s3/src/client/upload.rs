@@ -4,6 +4,7 @@ use super::store::written;
 use super::{Client, convert};
 use crate::api::{PutCondition, Request, Response};
 use async_trait::async_trait;
+use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{MultipartUpload, PutPayload, PutResult, Result, UploadPart};
 use std::collections::BTreeMap;
@@ -77,11 +78,7 @@ impl MultipartUpload for Upload {
     }
 
     async fn abort(&mut self) -> Result<()> {
-        let request = Request::AbortUpload { key: self.location.to_string(), upload_id: self.id.clone() };
-        match self.client.call(request).await {
-            Ok(_) => Ok(()),
-            Err(failure) => Err(convert::error(failure, self.location.as_ref())),
-        }
+        self.client.abort_multipart(&self.location, &self.id).await
     }
 }
 

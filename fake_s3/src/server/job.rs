@@ -1,5 +1,6 @@
 //! One request, from when it was read to its reply.
 
+use super::lag::Lag;
 use super::{Disk, Frame, Latency, ServerConfig};
 use crate::api::{Request, Response};
 use crate::error::S3Error;
@@ -32,24 +33,32 @@ impl Job {
         Job { call, replies, entity, ordinal: 0 }
     }
 
-    pub(super) async fn run(self, disk: Disk, config: Arc<ServerConfig>) {
+    pub(super) async fn run(self, disk: Disk, config: Arc<ServerConfig>, lag: Arc<Option<Lag>>) {
         let whole = self.latency(&config);
         let before = rt::choice("s3.done-at", self.entity, self.ordinal).duration(Duration::ZERO, whole);
         pass(before).await;
         rt::preempt("s3.before-apply").await;
         let result = match self.fate(&config) {
             Fate::Refused(error) => Err(error),
-            Fate::Done => self.apply(&disk),
-            Fate::DoneButFailed => self.apply(&disk).and(Err(S3Error::InternalError)),
+            Fate::Done => self.apply(&disk, lag.as_ref().as_ref()),
+            Fate::DoneButFailed => self.apply(&disk, lag.as_ref().as_ref()).and(Err(S3Error::InternalError)),
         };
         pass(whole - before).await;
         rt::preempt("s3.before-reply").await;
         self.reply(result);
     }
 
-    fn apply(&self, disk: &Disk) -> Result<Response, S3Error> {
+    fn apply(&self, disk: &Disk, lag: Option<&Lag>) -> Result<Response, S3Error> {
         let mut store = disk.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        store.apply(rt::time::wall(), &self.call.request)
+        if let (Some(lag), Request::List(list)) = (lag, &self.call.request) {
+            return lag.list(&store, list, rt::choice("s3.list-lag", self.entity, self.ordinal));
+        }
+        let before = store.changes();
+        let result = store.apply(rt::time::wall(), &self.call.request);
+        if let Some(lag) = lag {
+            lag.note(store.changes() - before);
+        }
+        result
     }
 
     fn latency(&self, config: &ServerConfig) -> Duration {

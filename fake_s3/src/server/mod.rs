@@ -5,11 +5,13 @@
 //! was read whole goes on when its connection ends. The store is the disk and outlives the server.
 
 mod job;
+mod lag;
 
 use crate::quirks::Quirks;
 use crate::store::Store;
 use crate::wire::{self, Call};
 use job::Job;
+use lag::Lag;
 use rt::JoinSet;
 use rt::net::{ReadHalf, TcpListener, TcpStream, WriteHalf};
 use serde::{Deserialize, Serialize};
@@ -47,7 +49,7 @@ pub struct ServerConfig {
     pub delete: Latency,
     /// Requests in work at once; more wait unread.
     pub concurrency: usize,
-    /// Errors that S3 may answer.
+    /// What it may do to its clients.
     pub quirks: Quirks,
 }
 
@@ -77,6 +79,7 @@ struct Frame {
 /// # Errors
 /// Whatever accepting reports.
 pub async fn serve(listener: TcpListener, disk: Disk, config: ServerConfig) -> io::Result<()> {
+    let lag = Arc::new(Lag::new(&disk, config.quirks.list_lag_ms_max));
     let config = Arc::new(config);
     let (jobs, mut queue) = mpsc::channel::<Job>(1);
     let mut connections = JoinSet::new();
@@ -90,7 +93,7 @@ pub async fn serve(listener: TcpListener, disk: Disk, config: ServerConfig) -> i
             Some(_) = connections.join_next() => {}
             Some(mut job) = queue.recv(), if working.len() < config.concurrency.max(1) => {
                 job.ordinal = ordinals.next(job.entity);
-                working.spawn("s3.request", job.run(disk.clone(), config.clone()));
+                working.spawn("s3.request", job.run(disk.clone(), config.clone(), lag.clone()));
             }
             accepted = listener.accept() => {
                 connections.spawn("s3.connection", connection(accepted?, jobs.clone()));
