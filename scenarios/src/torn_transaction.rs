@@ -50,28 +50,15 @@ fn plan(seed: u64, config: &Config) -> Plan {
         txn(4, &[(0, 9), (1, 10)], Decision::Commit),
     ];
     let consumer = vec![Operation { id: 101, think_ms: 0, what: Op::Consume { for_ms: 6000, think_ms: 0 } }];
-    let late = FramePattern {
-        words: format!("EndTxn commit id={PRODUCER} txn=2"),
-        from: Some(PRODUCER.into()),
-        to: None,
-        nth: 1,
-    };
-    let middle = EventPattern {
-        words: format!("producer.delivered id={PRODUCER} txn=3"),
-        node: None,
-        nth: 2,
-        after_ms: 20,
-    };
+    let late = FramePattern::words(format!("EndTxn commit id={PRODUCER} txn=2"));
+    let two_written = EventPattern::words(format!("producer.delivered id={PRODUCER} txn=3"));
+    let middle = When::Event(EventPattern { nth: 2, after_ms: 20, ..two_written });
     Plan {
         scenario: SCENARIO.name.into(),
         seed,
         config: config.clone(),
         operations: BTreeMap::from([(PRODUCER.into(), producer), ("c1".into(), consumer)]),
-        faults: vec![Scheduled {
-            id: 1,
-            when: When::default(),
-            fault: Fault::Hold { frame: late, until: When::Event(middle) },
-        }],
+        faults: vec![Scheduled::from_start(1, Fault::Hold { frame: late, until: middle })],
         overrides: vec![],
     }
 }

@@ -24,6 +24,13 @@ pub struct Scheduled {
     pub fault: Fault,
 }
 
+impl Scheduled {
+    /// A fault that strikes from the start: the one form in which a fault on a frame needs no other moment.
+    pub fn from_start(id: u32, fault: Fault) -> Self {
+        Scheduled { id, when: When::default(), fault }
+    }
+}
+
 /// A moment of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -77,6 +84,13 @@ pub struct EventPattern {
     pub after_ms: u64,
 }
 
+impl EventPattern {
+    /// The first event, at any node, that has all these words.
+    pub fn words(words: impl Into<String>) -> Self {
+        EventPattern { words: words.into(), node: None, nth: 1, after_ms: 0 }
+    }
+}
+
 /// Matches a labelled frame.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,6 +106,13 @@ pub struct FramePattern {
     /// Which match, from 1.
     #[serde(default = "first", skip_serializing_if = "is_first")]
     pub nth: u32,
+}
+
+impl FramePattern {
+    /// The first frame, between any nodes, that has all these words in its label.
+    pub fn words(words: impl Into<String>) -> Self {
+        FramePattern { words: words.into(), from: None, to: None, nth: 1 }
+    }
 }
 
 /// What can go wrong. Nodes are named; those that do not exist make the plan unusable.
