@@ -201,6 +201,7 @@ impl Model {
                 Response::LeaseRevoke { revision: self.revision() }
             }
             Request::LeaseKeepAlive { id } => {
+                let revision = self.revision();
                 if self.leases.get(id).is_some_and(|(at, _)| *at <= now) {
                     self.revoke(*id);
                 }
@@ -211,7 +212,7 @@ impl Model {
                     }
                     None => 0,
                 };
-                Response::LeaseKeepAlive { revision: self.revision(), id: *id, ttl_s }
+                Response::LeaseKeepAlive { revision, id: *id, ttl_s }
             }
             other => unreachable!("not generated: {other:?}"),
         })
@@ -314,7 +315,11 @@ proptest! {
         for revision in 2..=store.revision() {
             let told: Vec<_> = store.events(revision).iter().map(|event| event.kv.key.clone()).collect();
             let kept = model.compacted.is_none_or(|compacted| revision >= compacted);
-            let want = model.changes.iter().filter(|(made, ..)| kept && *made == revision);
+            let made: Vec<_> = model.changes.iter().filter(|(made, ..)| kept && *made == revision).collect();
+            // Of a key changed twice in the compacted revision the last change remains.
+            let last = |n: usize| made[n + 1..].iter().all(|(_, key, _)| *key != made[n].1);
+            let all = model.compacted != Some(revision);
+            let want = (0..made.len()).filter(|n| all || last(*n)).map(|n| made[n]);
             prop_assert_eq!(told, want.map(|(_, key, _)| key.clone()).collect::<Vec<_>>());
         }
     }

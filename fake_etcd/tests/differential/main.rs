@@ -96,8 +96,10 @@ async fn compare_timed(servers: &[PathBuf]) -> u64 {
         for ((name, real), (_, fake)) in real.iter().zip(&fake) {
             let same = real == fake;
             differences += u64::from(!same);
-            println!("{}: {name}: {}", program.display(), if same { "same" } else { "DIFFERENT" });
-            println!("  real: {real}\n  fake: {fake}");
+            match same {
+                true => println!("{}: {name}: both {real}", program.display()),
+                false => println!("{}: {name}: DIFFERENT\n  real: {real}\n  fake: {fake}", program.display()),
+            }
         }
     }
     differences

@@ -1,6 +1,7 @@
 //! One test a rule, with the values a new single-member etcd gives.
 
 mod leases;
+mod txns;
 
 use super::*;
 use crate::api::{
@@ -245,8 +246,8 @@ fn requests_are_limited_in_operations_and_bytes() {
     assert_eq!(txn(&mut store, then(ops(128))).unwrap().responses.len(), 128);
     assert_eq!(txn(&mut store, then(ops(129))), Err(EtcdError::TOO_MANY_OPS));
     let put = |bytes: usize| Request::Put(PutRequest::new("k", vec![0; bytes]));
-    assert!(run(&mut store, put(1_572_864 - 16)).is_ok());
-    assert_eq!(run(&mut store, put(1_572_864)), Err(EtcdError::REQUEST_TOO_LARGE));
+    assert!(run(&mut store, put(1_572_864 - 25)).is_ok());
+    assert_eq!(run(&mut store, put(1_572_864 - 24)), Err(EtcdError::REQUEST_TOO_LARGE));
     assert_eq!(store.revision(), 3);
 }
 
