@@ -25,14 +25,15 @@ struct Evidence {
     values: BTreeMap<(String, i64), Vec<u8>>,
     markers: Vec<Marker>,
     ends: Vec<End>,
-    /// The last decision for a producer id: its event, and whether the coordinator took it by itself.
-    prepared: BTreeMap<(i64, bool), (u64, bool)>,
+    /// Decisions by producer id and whether they commit: the event, and whether the coordinator took it by itself.
+    prepared: BTreeMap<(i64, bool), Vec<(u64, bool)>>,
 }
 
 /// Wrong decisions in a trace, in the order of their markers.
 pub(crate) fn judge(trace: &[Entry]) -> Vec<Decision> {
     let mut evidence = Evidence::default();
     trace.iter().for_each(|entry| evidence.take(entry));
+    evidence.attribute();
     let appends = evidence.appends();
     let wrong = wrong_decisions(&evidence.intents, &appends, &evidence.markers, &evidence.ends);
     let sound = wrong.into_iter().filter(|wrong| evidence.is_accounted(wrong));
@@ -69,7 +70,7 @@ impl Evidence {
             "txn.prepared" => {
                 let by_coordinator = entry.text("by") != "client";
                 let key = (number(entry, "producer_id"), entry.flag("committed"));
-                self.prepared.insert(key, (event, by_coordinator));
+                self.prepared.entry(key).or_default().push((event, by_coordinator));
             }
             "marker.written" => self.marker(entry),
             "producer.ending" => self.ends.push(End {
@@ -90,24 +91,42 @@ impl Evidence {
         }
     }
 
+    /// A marker, for the time being decided by itself.
     fn marker(&mut self, entry: &Entry) {
-        let (producer_id, committed) = (number(entry, "producer_id"), entry.flag("committed"));
-        let (partition, offset) = (entry.text("partition"), number(entry, "offset"));
-        let before = self.batches.range((partition.clone(), 0)..(partition.clone(), offset));
-        let last_append =
-            before.rev().find(|(_, batch)| batch.0 == producer_id).map_or(0, |(_, batch)| batch.1);
-        // A decision about these records comes after them. If it is not in the trace, the marker stands for it.
-        let decided = self.prepared.get(&(producer_id, committed)).filter(|decided| decided.0 > last_append);
-        let decided = decided.copied().unwrap_or((entry.id.0, false));
         self.markers.push(Marker {
-            partition,
-            offset,
-            producer_id,
+            partition: entry.text("partition"),
+            offset: number(entry, "offset"),
+            producer_id: number(entry, "producer_id"),
             epoch: number(entry, "epoch") as i16,
-            committed,
-            by_coordinator: decided.1,
-            event: decided.0,
+            committed: entry.flag("committed"),
+            by_coordinator: false,
+            event: entry.id.0,
         });
+    }
+
+    /// Finds the decision behind each marker: the last one of its kind before it, but after the last record it decides
+    /// about was meant. If that is not in the trace (its answer was lost), the marker stands for it.
+    fn attribute(&mut self) {
+        let meant = self
+            .intents
+            .iter()
+            .map(|intent| ((intent.partition.as_str(), intent.value.as_slice()), intent.event));
+        let meant: BTreeMap<(&str, &[u8]), u64> = meant.collect();
+        for marker in &mut self.markers {
+            let before =
+                self.batches.range((marker.partition.clone(), 0)..(marker.partition.clone(), marker.offset));
+            let last = before.rev().find(|(_, batch)| batch.0 == marker.producer_id).map(|(at, _)| at);
+            let value = last.and_then(|at| self.values.get(at));
+            let bound =
+                value.and_then(|value| meant.get(&(marker.partition.as_str(), value.as_slice())).copied());
+            let Some(bound) = bound else { continue };
+            let decisions = self.prepared.get(&(marker.producer_id, marker.committed)).into_iter().flatten();
+            if let Some((event, by_coordinator)) = decisions.rev().find(|(event, _)| *event < marker.event)
+                && *event > bound
+            {
+                (marker.event, marker.by_coordinator) = (*event, *by_coordinator);
+            }
+        }
     }
 
     /// Appends whose payload somebody saw.
@@ -149,5 +168,138 @@ fn bytes(entry: &Entry, field: &str) -> Vec<u8> {
         Some(Field::Bytes(bytes)) => bytes.clone(),
         Some(other) => other.to_string().into_bytes(),
         None => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sim::trace::{EventId, NodeId};
+
+    /// One producer, id 7, in one partition; events are numbered as they are told.
+    struct Told(Vec<Entry>);
+
+    impl Told {
+        fn tell(&mut self, name: &'static str, fields: &[(&'static str, Field)]) {
+            let id = EventId(self.0.len() as u64 + 1);
+            let fields = fields.to_vec();
+            self.0.push(Entry { id, at_ns: id.0, node: NodeId(1), parent: EventId::NONE, name, fields });
+        }
+
+        fn sent(&mut self, transaction: u64, value: &str) {
+            let (producer, partition) = (Field::Str("jt1".into()), Field::Str("orders-0".into()));
+            let value = Field::Bytes(value.into());
+            let fields = [
+                ("producer", producer),
+                ("transaction", Field::U64(transaction)),
+                ("partition", partition),
+                ("value", value),
+            ];
+            self.tell("intent", &fields);
+        }
+
+        fn appended(&mut self, offset: i64) {
+            let numbers = [("base_offset", offset), ("count", 1), ("producer_id", 7)];
+            let mut fields = vec![("partition", Field::Str("orders-0".into()))];
+            fields.extend(numbers.map(|(name, number)| (name, Field::I64(number))));
+            self.tell("produce.committed", &fields);
+        }
+
+        fn delivered(&mut self, offset: i64, value: &str) {
+            let value = Field::Bytes(value.into());
+            let partition = Field::Str("orders-0".into());
+            self.tell(
+                "producer.delivered",
+                &[("partition", partition), ("offset", Field::I64(offset)), ("value", value)],
+            );
+        }
+
+        fn ending(&mut self, transaction: u64, committed: bool) {
+            let id = Field::Str("jt1".into());
+            self.tell(
+                "producer.ending",
+                &[("id", id), ("txn", Field::U64(transaction)), ("committed", Field::Bool(committed))],
+            );
+        }
+
+        fn prepared(&mut self, committed: bool) {
+            let by = Field::Str("client".into());
+            self.tell(
+                "txn.prepared",
+                &[("producer_id", Field::I64(7)), ("committed", Field::Bool(committed)), ("by", by)],
+            );
+        }
+
+        fn marker(&mut self, offset: i64, committed: bool) {
+            let numbers = [("offset", offset), ("producer_id", 7), ("epoch", 0)];
+            let mut fields =
+                vec![("partition", Field::Str("orders-0".into())), ("committed", Field::Bool(committed))];
+            fields.extend(numbers.map(|(name, number)| (name, Field::I64(number))));
+            self.tell("marker.written", &fields);
+        }
+
+        /// A first transaction, committed as asked.
+        fn first_transaction() -> Told {
+            let mut told = Told(Vec::new());
+            told.sent(1, "a");
+            told.appended(0);
+            told.delivered(0, "a");
+            told.ending(1, true);
+            told.prepared(true);
+            told.marker(1, true);
+            told.sent(2, "b");
+            told
+        }
+    }
+
+    #[test]
+    fn a_late_commit_is_named_with_its_decision() {
+        let mut told = Told::first_transaction();
+        told.appended(2);
+        told.delivered(2, "b");
+        told.prepared(true);
+        told.marker(3, true);
+        told.ending(2, false);
+        let wrong = judge(&told.0);
+        assert_eq!(wrong.len(), 1);
+        assert_eq!(
+            (wrong[0].wrong.transaction, wrong[0].wrong.event),
+            (2, 10),
+            "the second decision: {wrong:?}"
+        );
+    }
+
+    #[test]
+    fn an_older_decision_does_not_stand_for_one_whose_answer_was_lost() {
+        let mut told = Told::first_transaction();
+        told.appended(2);
+        told.delivered(2, "b");
+        told.ending(2, true);
+        told.marker(3, true);
+        assert_eq!(judge(&told.0), []);
+    }
+
+    #[test]
+    fn an_append_told_late_by_a_paused_agent_changes_nothing() {
+        let mut told = Told::first_transaction();
+        told.delivered(2, "b");
+        told.ending(2, true);
+        told.marker(3, true);
+        told.appended(2);
+        assert_eq!(judge(&told.0), []);
+    }
+
+    #[test]
+    fn a_decision_over_a_gap_is_not_judged() {
+        let mut told = Told::first_transaction();
+        told.appended(2);
+        told.delivered(2, "b");
+        // Offset 3 is nobody's: the marker of transaction 2, perhaps, whose answer was lost.
+        told.sent(3, "c");
+        told.appended(4);
+        told.delivered(4, "c");
+        told.prepared(false);
+        told.marker(5, false);
+        assert_eq!(judge(&told.0), []);
     }
 }
