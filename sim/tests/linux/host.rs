@@ -124,7 +124,7 @@ impl Host {
         Ok(())
     }
 
-    fn strike(&mut self, fault: &Fault) -> Result<(), String> {
+    fn strike(&mut self, fault: &Fault, told: bool) -> Result<(), String> {
         let now = self.now_ms();
         match fault {
             Fault::Pause { node, for_ms } => {
@@ -140,8 +140,11 @@ impl Host {
             Fault::MachineCrash { node, restart_after_ms } => {
                 let side = Side::named(node)?;
                 // Nothing leaves it, nor reaches it, from now on.
-                for of in Side::BOTH {
-                    self.lan.cut(of)?;
+                self.lan.cut(side)?;
+                if told {
+                    self.lan.tell(side.other())?;
+                } else {
+                    self.lan.cut(side.other())?;
                 }
                 self.kill(side)?;
                 self.lan.remove(side)?;
@@ -230,8 +233,8 @@ impl Stage for Host {
         self.note(told);
     }
 
-    async fn trouble(&mut self, _: usize, fault: &Fault) {
-        let struck = self.strike(fault);
+    async fn trouble(&mut self, _: usize, fault: &Fault, told: bool) {
+        let struck = self.strike(fault, told);
         self.note(struck);
     }
 
@@ -255,9 +258,8 @@ fn parse_answer(line: &str) -> Result<Answer, String> {
     let wrong = || format!("no answer: {line:?}");
     let (socket, rest) = line.split_once(' ').ok_or_else(wrong)?;
     let (verb, said) = rest.split_once(' ').ok_or_else(wrong)?;
-    let number: &[&str] = if matches!(verb, "read" | "write") { &["0"] } else { &[] };
-    let verb = Call::parse(&[&[verb], number].concat())?.verb();
-    Ok(Answer { socket: socket.parse().map_err(|_| wrong())?, verb, said: said.into() })
+    let socket = socket.parse().map_err(|_| wrong())?;
+    Ok(Answer { socket, verb: Call::named(verb)?, said: said.into() })
 }
 
 /// The process itself: obeys its standard input.

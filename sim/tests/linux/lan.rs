@@ -25,10 +25,12 @@ impl Lan {
         in_namespace(&router, &["sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"], "")?;
         let table = "table ip tank {
             set cut { type ifname; }
+            set told { type ifname; }
             chain loss { }
             chain arrives {
                 type filter hook prerouting priority raw;
                 iifname @cut drop
+                iifname @told reject with icmp type host-unreachable
                 jump loss
             }
         }";
@@ -91,6 +93,11 @@ impl Lan {
     /// From now on the router drops what comes from `side`.
     pub(crate) fn cut(&self, side: Side) -> Result<(), String> {
         self.nft(&format!("add element ip tank cut {{ {} }}", side.name()))
+    }
+
+    /// From now on the router answers what comes from `side`: there is no such machine.
+    pub(crate) fn tell(&self, side: Side) -> Result<(), String> {
+        self.nft(&format!("add element ip tank told {{ {} }}", side.name()))
     }
 
     pub(crate) fn heal(&self, side: Side) -> Result<(), String> {

@@ -16,7 +16,7 @@
 //!   a wait read 500 => pending
 //!   a wait read 5000 => 10 after retransmission ~1.5s
 //!   sleep 500                 a pause b 1000             troubles last so many ms
-//!   crash b, crash b restart 500, off b, off b restart 500, cut a b 2000, cut both 2000, lose a b 30 2000 (percent)
+//!   crash b, crash b restart 500, off b, off b restart 500, off b told (by routers), cut a b 2000, cut both 2000, lose a b 30 2000 (percent)
 //! ```
 
 use sim::fault::{Fault, Scheduled, When};
@@ -84,6 +84,12 @@ impl Call {
         }
     }
 
+    /// The verb that is spelled so.
+    pub(crate) fn named(verb: &str) -> Result<&'static str, String> {
+        let number: &[&str] = if matches!(verb, "read" | "write") { &["0"] } else { &[] };
+        Ok(Call::parse(&[&[verb], number].concat())?.verb())
+    }
+
     pub(crate) fn parse(words: &[&str]) -> Result<Call, String> {
         let number = |word: &str| match word {
             "all" => Ok(ALL),
@@ -118,10 +124,24 @@ pub(crate) type CallKey = (Side, u8, &'static str);
 
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    Call { side: Side, socket: u8, call: Call, waits: bool },
-    Wait { key: CallKey, limit_ms: u64 },
-    Trouble(Fault),
-    Sleep { ms: u64 },
+    Call {
+        side: Side,
+        socket: u8,
+        call: Call,
+        waits: bool,
+    },
+    Wait {
+        key: CallKey,
+        limit_ms: u64,
+    },
+    /// `told`: routers answer for a machine that is off, on Linux.
+    Trouble {
+        fault: Fault,
+        told: bool,
+    },
+    Sleep {
+        ms: u64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -149,7 +169,7 @@ impl Case {
             When::Event(sim::fault::EventPattern { words, node: None, nth: 1, after_ms: 0 })
         };
         let troubles = self.steps.iter().enumerate().filter_map(|(index, step)| match &step.act {
-            Act::Trouble(fault) => Some((index, fault.clone())),
+            Act::Trouble { fault, .. } => Some((index, fault.clone())),
             _ => None,
         });
         troubles.map(|(index, fault)| Scheduled { id: index as u32, when: on_event(index), fault }).collect()
@@ -160,7 +180,10 @@ impl Case {
         self.steps.iter().any(|step| {
             matches!(
                 step.act,
-                Act::Trouble(Fault::Cut { .. } | Fault::Loss { .. } | Fault::MachineCrash { .. })
+                Act::Trouble {
+                    fault: Fault::Cut { .. } | Fault::Loss { .. } | Fault::MachineCrash { .. },
+                    ..
+                }
             )
         })
     }
@@ -203,7 +226,7 @@ fn parse_step(line: &str) -> Result<Step, String> {
     let observes = match &act {
         Act::Call { waits, .. } => *waits,
         Act::Wait { .. } => true,
-        Act::Trouble(_) | Act::Sleep { .. } => false,
+        Act::Trouble { .. } | Act::Sleep { .. } => false,
     };
     if observes != recorded.is_some() {
         return Err(format!("an observation is missing, or there is none to make: {text}"));
@@ -212,42 +235,14 @@ fn parse_step(line: &str) -> Result<Step, String> {
 }
 
 fn parse_act(words: &[&str]) -> Result<Act, String> {
-    let ms = |word: &str| word.parse::<u64>().map_err(|_| format!("no number: {word:?}"));
-    let node = |word: &str| Side::named(word).map(|side| side.name().to_string());
+    if let Some(fault) = parse_fault(words)? {
+        return Ok(Act::Trouble { fault, told: words.last() == Some(&"told") });
+    }
     Ok(match words {
-        ["sleep", time] => Act::Sleep { ms: ms(time)? },
-        ["pause", side, time] => Act::Trouble(Fault::Pause { node: node(side)?, for_ms: ms(time)? }),
-        ["crash", side] => Act::Trouble(Fault::Crash { node: node(side)?, restart_after_ms: None }),
-        ["crash", side, "restart", time] => {
-            Act::Trouble(Fault::Crash { node: node(side)?, restart_after_ms: Some(ms(time)?) })
-        }
-        ["off", side] => Act::Trouble(Fault::MachineCrash { node: node(side)?, restart_after_ms: None }),
-        ["off", side, "restart", time] => {
-            Act::Trouble(Fault::MachineCrash { node: node(side)?, restart_after_ms: Some(ms(time)?) })
-        }
-        ["cut", "both", time] => Act::Trouble(Fault::Cut {
-            from: vec!["a".into()],
-            to: vec!["b".into()],
-            both_ways: true,
-            for_ms: ms(time)?,
-        }),
-        ["cut", from, to, time] => Act::Trouble(Fault::Cut {
-            from: vec![node(from)?],
-            to: vec![node(to)?],
-            both_ways: false,
-            for_ms: ms(time)?,
-        }),
-        ["lose", from, to, percent, time] => Act::Trouble(Fault::Loss {
-            from: vec![node(from)?],
-            to: vec![node(to)?],
-            probability: ms(percent)? as f64 / 100.0,
-            for_ms: ms(time)?,
-        }),
+        ["sleep", time] => Act::Sleep { ms: number(time)? },
         [socket, "wait", verb, limit] => {
             let (side, socket) = parse_socket(socket)?;
-            let number: &[&str] = if matches!(*verb, "read" | "write") { &["0"] } else { &[] };
-            let call = Call::parse(&[&[*verb], number].concat())?;
-            Act::Wait { key: (side, socket, call.verb()), limit_ms: ms(limit)? }
+            Act::Wait { key: (side, socket, Call::named(verb)?), limit_ms: number(limit)? }
         }
         [socket, call @ .., "&"] => {
             let (side, socket) = parse_socket(socket)?;
@@ -259,6 +254,46 @@ fn parse_act(words: &[&str]) -> Result<Act, String> {
         }
         [] => return Err("an empty step".into()),
     })
+}
+
+fn parse_fault(words: &[&str]) -> Result<Option<Fault>, String> {
+    let node = |word: &str| Side::named(word).map(|side| side.name().to_string());
+    Ok(Some(match words {
+        ["pause", side, time] => Fault::Pause { node: node(side)?, for_ms: number(time)? },
+        ["crash", side] => Fault::Crash { node: node(side)?, restart_after_ms: None },
+        ["crash", side, "restart", time] => {
+            Fault::Crash { node: node(side)?, restart_after_ms: Some(number(time)?) }
+        }
+        ["off", side] | ["off", side, "told"] => {
+            Fault::MachineCrash { node: node(side)?, restart_after_ms: None }
+        }
+        ["off", side, "restart", time] => {
+            Fault::MachineCrash { node: node(side)?, restart_after_ms: Some(number(time)?) }
+        }
+        ["cut", "both", time] => Fault::Cut {
+            from: vec!["a".into()],
+            to: vec!["b".into()],
+            both_ways: true,
+            for_ms: number(time)?,
+        },
+        ["cut", from, to, time] => Fault::Cut {
+            from: vec![node(from)?],
+            to: vec![node(to)?],
+            both_ways: false,
+            for_ms: number(time)?,
+        },
+        ["lose", from, to, percent, time] => Fault::Loss {
+            from: vec![node(from)?],
+            to: vec![node(to)?],
+            probability: number(percent)? as f64 / 100.0,
+            for_ms: number(time)?,
+        },
+        _ => return Ok(None),
+    }))
+}
+
+fn number(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|_| format!("no number: {word:?}"))
 }
 
 /// `a` is socket 0 of side a, `b2` socket 2 of side b.

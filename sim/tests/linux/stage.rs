@@ -47,8 +47,8 @@ pub(crate) trait Stage {
     fn now_ms(&self) -> u64;
     /// Has a process make a call.
     fn call(&mut self, side: Side, socket: u8, call: Call) -> impl Future<Output = ()> + Send;
-    /// Has the trouble of a step strike.
-    fn trouble(&mut self, step: usize, fault: &Fault) -> impl Future<Output = ()> + Send;
+    /// Has the trouble of a step strike. `told` says whether routers answer for a machine that is off.
+    fn trouble(&mut self, step: usize, fault: &Fault, told: bool) -> impl Future<Output = ()> + Send;
     /// Waits for the next answer, until a time at most.
     fn answer(&mut self, until_ms: u64) -> impl Future<Output = Option<(Side, Answer)>> + Send;
 }
@@ -84,9 +84,9 @@ pub(crate) async fn play(case: &Case, stage: &mut (impl Stage + Send)) -> Vec<Op
                 if *waits { Some(play.wait(key, CALL_LIMIT_MS).await) } else { None }
             }
             Act::Wait { key, limit_ms } => Some(play.wait(*key, *limit_ms).await),
-            Act::Trouble(fault) => {
+            Act::Trouble { fault, told } => {
                 let now = play.stage.now_ms();
-                play.stage.trouble(index, fault).await;
+                play.stage.trouble(index, fault, *told).await;
                 play.happened.extend([now, now + ends_after_ms(fault)]);
                 None
             }
@@ -119,7 +119,7 @@ impl<S: Stage> Play<'_, S> {
         let asked = self.asked.remove(&key).unwrap_or_default();
         let before = self.happened.iter().copied().filter(|happened| *happened <= at);
         let after_ms = at - before.max().unwrap_or_default().max(asked).min(at);
-        let class = match said.ends_with("TimedOut") {
+        let class = match said.ends_with("TimedOut") || said.ends_with("HostUnreachable") {
             _ if after_ms < AT_ONCE_MS => "",
             true => " after timeout",
             false => " after retransmission",

@@ -70,7 +70,7 @@ impl Stage for Tank {
         assert!(matches!(told, Some(Ok(()))), "{side:?} is told to {call} while it is down");
     }
 
-    async fn trouble(&mut self, step: usize, _: &Fault) {
+    async fn trouble(&mut self, step: usize, _: &Fault, _: bool) {
         rt::event!(TROUBLE_EVENT, step = step);
         // It strikes when this task waits.
         rt::time::sleep(Duration::from_millis(1)).await;
