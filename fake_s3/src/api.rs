@@ -30,7 +30,7 @@ pub enum PutCondition {
     Always,
     /// `If-None-Match: *`: there must be no object.
     IfNoneMatch,
-    /// `If-Match`: the object there must have this ETag.
+    /// `If-Match`: the object there must have this very ETag.
     IfMatch(String),
 }
 
@@ -63,7 +63,7 @@ pub struct ListRequest {
     pub prefix: String,
     /// Keys that have this after the prefix are rolled up into one common prefix.
     pub delimiter: Option<String>,
-    /// Only keys after this one; not looked at together with a token.
+    /// Only keys and common prefixes after this one; not looked at together with a token.
     pub start_after: Option<String>,
     /// Goes on where an earlier answer ended.
     pub continuation_token: Option<String>,

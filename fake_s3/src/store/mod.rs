@@ -141,7 +141,7 @@ impl Store {
         check_key(key)?;
         match (condition, self.objects.get(key)) {
             (PutCondition::Always, _) | (PutCondition::IfNoneMatch, None) => {}
-            (PutCondition::IfMatch(wanted), Some(there)) if matches(wanted, &there.etag) => {}
+            (PutCondition::IfMatch(wanted), Some(there)) if bare(wanted) == bare(&there.etag) => {}
             (PutCondition::IfMatch(_), None) => return Err(S3Error::NoSuchKey),
             _ => return Err(S3Error::PreconditionFailed),
         }
@@ -201,9 +201,14 @@ fn check_key(key: &str) -> Result<(), S3Error> {
     }
 }
 
-/// Whether a header's list of ETags names this one.
+/// Whether a read's list of ETags names this one. A write names one ETag, and `*` is none.
 fn matches(list: &str, etag: &str) -> bool {
-    list == "*" || list.split(',').any(|one| one.trim() == etag)
+    list == "*" || list.split(',').any(|one| bare(one.trim()) == bare(etag))
+}
+
+/// S3 takes ETags with and without their quotes.
+fn bare(etag: &str) -> &str {
+    etag.trim_matches('"')
 }
 
 fn check_conditions(conditions: &GetConditions, object: &Object) -> Result<(), S3Error> {

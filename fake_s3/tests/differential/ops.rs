@@ -50,6 +50,11 @@ pub(crate) enum Op {
         to: String,
         create: bool,
     },
+    /// Copies unless there is something, as `object_store` does it by default: by a multipart upload.
+    CopyByParts {
+        from: String,
+        to: String,
+    },
     CreateUpload {
         key: String,
     },
@@ -135,6 +140,14 @@ const FILES: [&str; 10] =
     ["a", "c/b/c", "c/b/d", "c/e", "c-b", "c0", "b/1", "b/2", "b/sub/x y", "\u{e9}/+&=~"];
 const PREFIXES: [&str; 8] = ["", "a", "a/", "b/", "b/s", "c/", "c/b", "nothing"];
 
+/// Uploads by the steps that create them.
+#[derive(Default)]
+struct Uploads {
+    all: Vec<u32>,
+    /// Those that may be completed or aborted by now.
+    over: Vec<u32>,
+}
+
 /// SplitMix64.
 pub(crate) struct Draw(u64);
 
@@ -165,13 +178,13 @@ pub(crate) fn case(seed: u64, steps: u32, keys: Keys) -> Vec<Step> {
     // A case lives on few keys, so that operations meet.
     let all = if keys == Keys::Free { FREE } else { FILES };
     let keys: Vec<&str> = (0..2 + draw.below(5)).map(|_| draw.one(&all)).collect();
-    let mut uploads = Vec::new();
+    let mut uploads = Uploads::default();
     // Most cases have no large part: it takes as long as a hundred other steps.
     let mut large = usize::from(draw.chance(4)) * 3;
     (1..=steps).map(|id| Step { id, op: one(&mut draw, id, &keys, &mut uploads, &mut large) }).collect()
 }
 
-fn one(draw: &mut Draw, id: u32, keys: &[&str], uploads: &mut Vec<u32>, large: &mut usize) -> Op {
+fn one(draw: &mut Draw, id: u32, keys: &[&str], uploads: &mut Uploads, large: &mut usize) -> Op {
     let key = draw.one(keys).to_string();
     match draw.below(100) {
         0..28 => {
@@ -197,21 +210,29 @@ fn one(draw: &mut Draw, id: u32, keys: &[&str], uploads: &mut Vec<u32>, large: &
         75..78 => {
             Op::Directory { prefix: draw.one(&[None, Some("a"), Some("b"), Some("c/b")]).map(str::to_string) }
         }
-        78..86 => Op::Copy { from: key, to: draw.one(keys).to_string(), create: draw.chance(50) },
+        78..83 => Op::Copy { from: key, to: draw.one(keys).to_string(), create: draw.chance(10) },
+        83..86 => {
+            let others: Vec<&str> = keys.iter().copied().filter(|other| *other != key).collect();
+            match others.is_empty() {
+                true => Op::Delete { key },
+                false => Op::CopyByParts { from: key, to: draw.one(&others).to_string() },
+            }
+        }
         _ => multipart(draw, id, key, uploads, large),
     }
 }
 
-fn multipart(draw: &mut Draw, id: u32, key: String, uploads: &mut Vec<u32>, large: &mut usize) -> Op {
-    if uploads.is_empty() || draw.chance(15) {
-        uploads.push(id);
+fn multipart(draw: &mut Draw, id: u32, key: String, uploads: &mut Uploads, large: &mut usize) -> Op {
+    if uploads.all.is_empty() || draw.chance(15) {
+        uploads.all.push(id);
         return Op::CreateUpload { key };
     }
     // Uploads that are over are named, too.
-    let upload = draw.one(uploads);
+    let upload = draw.one(&uploads.all);
     match draw.below(20) {
         0..9 => {
-            let is_large = *large > 0;
+            // A server may refuse the part of an upload that is over before it has read it, which looks like a cut.
+            let is_large = *large > 0 && !uploads.over.contains(&upload);
             *large -= usize::from(is_large);
             let size = MIN_PART_BYTES - usize::from(draw.chance(25));
             let body = if is_large { Body { size, ..small(draw) } } else { small(draw) };
@@ -219,9 +240,13 @@ fn multipart(draw: &mut Draw, id: u32, key: String, uploads: &mut Vec<u32>, larg
         }
         9..13 => {
             let count = 1 + draw.below(3);
+            uploads.over.push(upload);
             Op::Complete { upload, parts: (0..count).map(|at| (!draw.chance(10)).then_some(at)).collect() }
         }
-        13..15 => Op::Abort { upload },
+        13..15 => {
+            uploads.over.push(upload);
+            Op::Abort { upload }
+        }
         15..18 => Op::ListParts { upload, max_parts: draw.one(&[1, 2, 1000]) },
         _ => Op::ListUploads {
             prefix: draw.one(&PREFIXES).to_string(),

@@ -33,26 +33,41 @@ pub(crate) enum Rest {
     Theirs(AmazonS3),
 }
 
-/// An ETag as the number of different ones seen before it, and how many parts it speaks of.
-pub(crate) type TagClass = (usize, Option<usize>);
+/// An ETag without its quotes. Equal here when it speaks of as many parts: stores have different digests.
+#[derive(Clone, Debug, Eq)]
+pub(crate) struct ETag(pub(crate) String);
+
+impl PartialEq for ETag {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |tag: &Self| tag.0.split_once('-').map(|(_, parts)| parts.to_string());
+        parts(self) == parts(other)
+    }
+}
+
+impl ETag {
+    fn new(text: Option<String>) -> Self {
+        ETag(text.unwrap_or_default().trim_matches('"').to_string())
+    }
+}
 
 /// What an operation came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    Written(TagClass),
+    Copied(Vec<u8>),
+    Written(ETag),
     Object {
         size: u64,
         start: u64,
         body: Vec<u8>,
-        tag: TagClass,
+        tag: ETag,
         filling: Option<String>,
     },
     Deleted(Vec<String>),
     Pages(Vec<Page>),
     Created,
-    Part(TagClass),
-    Parts(Vec<Vec<(u32, u64, TagClass)>>),
+    Part(ETag),
+    Parts(Vec<Vec<(u32, u64, ETag)>>),
     /// Keys and the steps that created the uploads, and common prefixes.
     Uploads(Vec<(Vec<(String, u32)>, Vec<String>)>),
     Failed {
@@ -65,25 +80,46 @@ pub(crate) enum Outcome {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
-    pub(crate) objects: Vec<(String, u64, TagClass)>,
+    pub(crate) objects: Vec<(String, u64, ETag)>,
     pub(crate) prefixes: Vec<String>,
+}
+
+impl Outcome {
+    /// The ETags in it, in order.
+    pub(crate) fn tags(&self) -> Vec<&ETag> {
+        match self {
+            Outcome::Written(tag) | Outcome::Part(tag) | Outcome::Object { tag, .. } => vec![tag],
+            Outcome::Pages(pages) => {
+                pages.iter().flat_map(|page| page.objects.iter().map(|one| &one.2)).collect()
+            }
+            Outcome::Parts(pages) => pages.iter().flatten().map(|part| &part.2).collect(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 pub(crate) struct Side {
     store: Arc<dyn Full>,
     /// Deletes objects one by one.
     single: Arc<dyn Full>,
+    /// Copies unless there is something, by a multipart upload where that is how.
+    copier: Arc<dyn Full>,
     rest: Rest,
-    tags: Vec<String>,
     tag_of: BTreeMap<u32, String>,
     uploads: BTreeMap<u32, (Path, String)>,
     parts: BTreeMap<(u32, usize), PartId>,
 }
 
 impl Side {
-    pub(crate) fn new(store: Arc<dyn Full>, single: Arc<dyn Full>, rest: Rest) -> Self {
-        let (tags, tag_of) = (Vec::new(), BTreeMap::new());
-        Side { store, single, rest, tags, tag_of, uploads: BTreeMap::new(), parts: BTreeMap::new() }
+    pub(crate) fn new(stores: [Arc<dyn Full>; 3], rest: Rest) -> Self {
+        let [store, single, copier] = stores;
+        let (tag_of, uploads, parts) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Side { store, single, copier, rest, tag_of, uploads, parts }
+    }
+
+    /// Forgets the ETag a step learnt: the other side did not.
+    pub(crate) fn forget(&mut self, step: u32) {
+        self.tag_of.remove(&step);
     }
 
     pub(crate) async fn take(&mut self, step: &Step) -> Outcome {
@@ -124,13 +160,21 @@ impl Side {
             Op::Directory { prefix } => {
                 let prefix = prefix.as_deref().map(path);
                 let listed = self.store.list_with_delimiter(prefix.as_ref()).await?;
-                Ok(Outcome::Pages(vec![self.page(listed)]))
+                Ok(Outcome::Pages(vec![page(listed)]))
             }
             Op::Copy { from, to, create } => {
                 let mode = if *create { CopyMode::Create } else { CopyMode::Overwrite };
                 let options = CopyOptions { mode, ..Default::default() };
                 self.store.copy_opts(&path(from), &path(to), options).await?;
                 Ok(Outcome::Done)
+            }
+            Op::CopyByParts { from, to } => {
+                let options = CopyOptions { mode: CopyMode::Create, ..Default::default() };
+                self.copier.copy_opts(&path(from), &path(to), options).await?;
+                // Copied so an object has another ETag and no attributes: look at its bytes, and away with it.
+                let got = self.store.get_opts(&path(to), GetOptions::default()).await?.bytes().await?;
+                delete(&self.store, std::slice::from_ref(to)).await?;
+                Ok(Outcome::Copied(got.to_vec()))
             }
             Op::ListParts { upload, max_parts } => self.list_parts(*upload, *max_parts).await,
             Op::ListUploads { prefix, delimiter, max_uploads } => {
@@ -157,7 +201,7 @@ impl Side {
             Op::Part { index, body, .. } => {
                 let part = self.store.put_part(&path, &upload_id, *index, body.bytes().into()).await?;
                 self.parts.insert((*upload, *index), part.clone());
-                Ok(Outcome::Part(self.class(part.content_id)))
+                Ok(Outcome::Part(ETag::new(Some(part.content_id))))
             }
             Op::Complete { parts, .. } => {
                 let named = parts.iter().map(|index| {
@@ -187,9 +231,9 @@ impl Side {
                 page_token: token,
                 ..Default::default()
             };
-            let page = self.store.list_paginated(Some(prefix), options).await?;
-            pages.push(self.page(page.result));
-            token = page.page_token;
+            let listed = self.store.list_paginated(Some(prefix), options).await?;
+            pages.push(page(listed.result));
+            token = listed.page_token;
             // A list that does not end is a difference, and not to hang on.
             if token.is_none() || pages.len() > 50 {
                 return Ok(Outcome::Pages(pages));
@@ -216,7 +260,7 @@ impl Side {
                 }
             };
             pages.push(
-                parts.into_iter().map(|part| (part.number, part.size, self.class(part.etag))).collect(),
+                parts.into_iter().map(|part| (part.number, part.size, ETag::new(Some(part.etag)))).collect(),
             );
             match next {
                 Some(next) if pages.len() < 50 => marker = next,
@@ -317,30 +361,16 @@ impl Side {
         }
     }
 
-    fn learn(&mut self, step: u32, etag: Option<String>) -> TagClass {
-        let etag = etag.unwrap_or_default();
-        self.tag_of.insert(step, etag.clone());
-        self.class(etag)
+    fn learn(&mut self, step: u32, etag: Option<String>) -> ETag {
+        self.tag_of.extend(etag.clone().map(|etag| (step, etag)));
+        ETag::new(etag)
     }
+}
 
-    fn class(&mut self, etag: String) -> TagClass {
-        let bare = etag.trim_matches('"');
-        let parts = bare.split_once('-').and_then(|(_, parts)| parts.parse().ok());
-        let known = self.tags.iter().position(|seen| seen == bare);
-        let class = known.unwrap_or_else(|| {
-            self.tags.push(bare.to_string());
-            self.tags.len() - 1
-        });
-        (class, parts)
-    }
-
-    fn page(&mut self, listed: ListResult) -> Page {
-        let object = |object: ObjectMeta| {
-            (object.location.to_string(), object.size, self.class(object.e_tag.unwrap_or_default()))
-        };
-        let objects = listed.objects.into_iter().map(object).collect();
-        Page { objects, prefixes: listed.common_prefixes.iter().map(Path::to_string).collect() }
-    }
+fn page(listed: ListResult) -> Page {
+    let object = |object: ObjectMeta| (object.location.to_string(), object.size, ETag::new(object.e_tag));
+    let objects = listed.objects.into_iter().map(object).collect();
+    Page { objects, prefixes: listed.common_prefixes.iter().map(Path::to_string).collect() }
 }
 
 fn path(key: &str) -> Path {

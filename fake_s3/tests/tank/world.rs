@@ -95,7 +95,17 @@ pub(crate) async fn script(setup: Setup) -> (Vec<Entry>, Vec<Option<u32>>) {
             let mut worker = Worker::new(CLIENTS + 1, setup, log);
             let mut values = Vec::new();
             for key in KEYS {
-                values.push(worker.read(key).await.expect("nothing is in the way any more"));
+                // A fault may wait for a request to strike.
+                let mut tries = 0;
+                let value = loop {
+                    if let Some(value) = worker.read(key).await {
+                        break value;
+                    }
+                    tries += 1;
+                    assert!(tries < 20, "nothing stays in the way");
+                    sleep(Duration::from_millis(500)).await;
+                };
+                values.push(value);
             }
             worker.list().await;
             *result.lock().unwrap() = Some(values);
