@@ -3,11 +3,7 @@
 //!
 //! What differs within a process shows by running twice in it. What differs between processes (process id, environment)
 //! shows by running the same in two: this test starts itself again, with another environment, as the `child` test.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "plants what the walls forbid, and starts other processes"
-)]
+#![expect(clippy::disallowed_methods, reason = "plants what the walls forbid, and starts other processes")]
 
 use sim::determinism::{Difference, check, first_difference, lines};
 use sim::run::Config;
