@@ -70,7 +70,7 @@ async fn step(context: &Context, id: &str) -> Result<Step, Fault> {
     if parts.is_empty() {
         return complete(context, id, &stored, committed, guard).await;
     }
-    match mark(context, id, state, committed, guard.clone(), &parts).await? {
+    match mark(context, id, state, committed, stored.revision(), &parts).await? {
         Left::Nothing => complete(context, id, &stored, committed, guard).await,
         Left::Unknown => Ok(Step::Marked),
     }
@@ -106,13 +106,14 @@ async fn complete(
     Ok(Step::Completed)
 }
 
-/// Writes the markers of the partitions whose `txn_parts` keys are given.
+/// Writes the markers of the partitions whose `txn_parts` keys are given, as long as the transaction is as it was when
+/// prepared.
 async fn mark(
     context: &Context,
     id: &str,
     state: &TxnState,
     committed: bool,
-    guard: Compare,
+    prepared_revision: i64,
     parts: &[KeyValue],
 ) -> Result<Left, Fault> {
     let partitions: Vec<(&str, i32)> = parts.iter().filter_map(|kv| layout::partition_of(&kv.key)).collect();
@@ -123,7 +124,13 @@ async fn mark(
         ranges.push(Range::key(layout::producer(topic, *partition, state.producer_id)));
     }
     let mut now = context.gate.read(ranges).await?;
-    let mut step = MarkStep { state, committed, compares: vec![guard], ops: Vec::new(), written: Vec::new() };
+    let mut step = MarkStep {
+        state,
+        committed,
+        compares: vec![Compare::unchanged(layout::txn(id), prepared_revision)],
+        ops: Vec::new(),
+        written: Vec::new(),
+    };
     for (topic, partition) in &partitions {
         step.add(topic, *partition, &mut now)?;
     }
@@ -143,6 +150,7 @@ async fn mark(
             producer_id = state.producer_id,
             epoch = state.epoch,
             committed = committed,
+            prepared_revision = prepared_revision,
         );
     }
     let none_left = |last: &OpResponse| matches!(last, OpResponse::Range(left) if left.kvs.is_empty());

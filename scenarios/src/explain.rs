@@ -66,7 +66,7 @@ fn wrong(decision: &Decision) -> String {
         decision.wrong.offsets,
         decision.wrong.transaction,
         decision.wrong.producer,
-        decision.wrong.event
+        decision.event
     )
 }
 

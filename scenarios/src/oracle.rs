@@ -1,7 +1,9 @@
 //! Feeds the white-box oracle from the trace: which marker decided about records it had no business with.
 //!
-//! Events are told by whoever got the coordinator's answer; one whose answer was lost is missing. Offsets are dense, so a
-//! missing event shows as an offset that nobody accounts for, and a decision over such a gap is not judged.
+//! Events are told by whoever got the coordinator's answer: late by an agent that was paused meanwhile, and never if the
+//! answer was lost. So a marker finds its decision by revision, not by time; a decision counts as taken when it, or its
+//! first trace, was told; and since offsets are dense, a missing event shows as an offset that nobody accounts for: a
+//! decision over such a gap is not judged.
 
 use check::oracle::{Append, End, Intent, Marker, WrongDecision, wrong_decisions};
 use sim::trace::{Entry, Field};
@@ -13,6 +15,8 @@ pub(crate) struct Decision {
     pub(crate) wrong: WrongDecision,
     pub(crate) partition: String,
     pub(crate) committed: bool,
+    /// The event of the decision; the marker's, if nobody told the decision.
+    pub(crate) event: u64,
 }
 
 /// Everything the oracle needs, gathered in one pass.
@@ -25,8 +29,10 @@ struct Evidence {
     values: BTreeMap<(String, i64), Vec<u8>>,
     markers: Vec<Marker>,
     ends: Vec<End>,
-    /// Decisions by producer id and whether they commit: the event, and whether the coordinator took it by itself.
-    prepared: BTreeMap<(i64, bool), Vec<(u64, bool)>>,
+    /// Decisions by revision: the event, and whether the coordinator took it by itself.
+    prepared: BTreeMap<i64, (u64, bool)>,
+    /// The revision of the decision behind each marker.
+    decided_at: Vec<i64>,
 }
 
 /// Wrong decisions in a trace, in the order of their markers.
@@ -40,7 +46,9 @@ pub(crate) fn judge(trace: &[Entry]) -> Vec<Decision> {
     sound
         .map(|wrong| {
             let marker = &evidence.markers[wrong.marker];
-            Decision { partition: marker.partition.clone(), committed: marker.committed, wrong }
+            let decided = evidence.prepared.get(&evidence.decided_at[wrong.marker]);
+            let event = decided.map_or(wrong.event, |decided| decided.0);
+            Decision { partition: marker.partition.clone(), committed: marker.committed, event, wrong }
         })
         .collect()
 }
@@ -69,8 +77,7 @@ impl Evidence {
             }
             "txn.prepared" => {
                 let by_coordinator = entry.text("by") != "client";
-                let key = (number(entry, "producer_id"), entry.flag("committed"));
-                self.prepared.entry(key).or_default().push((event, by_coordinator));
+                self.prepared.insert(number(entry, "revision"), (event, by_coordinator));
             }
             "marker.written" => self.marker(entry),
             "producer.ending" => self.ends.push(End {
@@ -93,6 +100,7 @@ impl Evidence {
 
     /// A marker, for the time being decided by itself.
     fn marker(&mut self, entry: &Entry) {
+        self.decided_at.push(number(entry, "prepared_revision"));
         self.markers.push(Marker {
             partition: entry.text("partition"),
             offset: number(entry, "offset"),
@@ -104,27 +112,12 @@ impl Evidence {
         });
     }
 
-    /// Finds the decision behind each marker: the last one of its kind before it, but after the last record it decides
-    /// about was meant. If that is not in the trace (its answer was lost), the marker stands for it.
+    /// Finds the decision behind each marker. The earlier of the two events bounds when it was taken.
     fn attribute(&mut self) {
-        let meant = self
-            .intents
-            .iter()
-            .map(|intent| ((intent.partition.as_str(), intent.value.as_slice()), intent.event));
-        let meant: BTreeMap<(&str, &[u8]), u64> = meant.collect();
-        for marker in &mut self.markers {
-            let before =
-                self.batches.range((marker.partition.clone(), 0)..(marker.partition.clone(), marker.offset));
-            let last = before.rev().find(|(_, batch)| batch.0 == marker.producer_id).map(|(at, _)| at);
-            let value = last.and_then(|at| self.values.get(at));
-            let bound =
-                value.and_then(|value| meant.get(&(marker.partition.as_str(), value.as_slice())).copied());
-            let Some(bound) = bound else { continue };
-            let decisions = self.prepared.get(&(marker.producer_id, marker.committed)).into_iter().flatten();
-            if let Some((event, by_coordinator)) = decisions.rev().find(|(event, _)| *event < marker.event)
-                && *event > bound
-            {
-                (marker.event, marker.by_coordinator) = (*event, *by_coordinator);
+        for (marker, revision) in self.markers.iter_mut().zip(&self.decided_at) {
+            if let Some((event, by_coordinator)) = self.prepared.get(revision) {
+                marker.by_coordinator = *by_coordinator;
+                marker.event = marker.event.min(*event);
             }
         }
     }
@@ -222,16 +215,18 @@ mod tests {
             );
         }
 
-        fn prepared(&mut self, committed: bool) {
+        fn prepared(&mut self, revision: i64, committed: bool) {
             let by = Field::Str("client".into());
+            let revision = Field::I64(revision);
             self.tell(
                 "txn.prepared",
-                &[("producer_id", Field::I64(7)), ("committed", Field::Bool(committed)), ("by", by)],
+                &[("committed", Field::Bool(committed)), ("by", by), ("revision", revision)],
             );
         }
 
-        fn marker(&mut self, offset: i64, committed: bool) {
-            let numbers = [("offset", offset), ("producer_id", 7), ("epoch", 0)];
+        fn marker(&mut self, offset: i64, revision: i64, committed: bool) {
+            let numbers =
+                [("offset", offset), ("producer_id", 7), ("epoch", 0), ("prepared_revision", revision)];
             let mut fields =
                 vec![("partition", Field::Str("orders-0".into())), ("committed", Field::Bool(committed))];
             fields.extend(numbers.map(|(name, number)| (name, Field::I64(number))));
@@ -245,8 +240,8 @@ mod tests {
             told.appended(0);
             told.delivered(0, "a");
             told.ending(1, true);
-            told.prepared(true);
-            told.marker(1, true);
+            told.prepared(10, true);
+            told.marker(1, 10, true);
             told.sent(2, "b");
             told
         }
@@ -257,16 +252,12 @@ mod tests {
         let mut told = Told::first_transaction();
         told.appended(2);
         told.delivered(2, "b");
-        told.prepared(true);
-        told.marker(3, true);
+        told.prepared(20, true);
+        told.marker(3, 20, true);
         told.ending(2, false);
         let wrong = judge(&told.0);
         assert_eq!(wrong.len(), 1);
-        assert_eq!(
-            (wrong[0].wrong.transaction, wrong[0].wrong.event),
-            (2, 10),
-            "the second decision: {wrong:?}"
-        );
+        assert_eq!((wrong[0].wrong.transaction, wrong[0].event), (2, 10), "the second decision: {wrong:?}");
     }
 
     #[test]
@@ -275,16 +266,24 @@ mod tests {
         told.appended(2);
         told.delivered(2, "b");
         told.ending(2, true);
-        told.marker(3, true);
+        told.marker(3, 20, true);
         assert_eq!(judge(&told.0), []);
     }
 
     #[test]
-    fn an_append_told_late_by_a_paused_agent_changes_nothing() {
-        let mut told = Told::first_transaction();
+    fn what_a_paused_agent_tells_late_changes_nothing() {
+        let mut told = Told(Vec::new());
+        told.sent(1, "a");
+        told.delivered(0, "a");
+        told.ending(1, true);
+        told.marker(1, 10, true);
+        told.sent(2, "b");
         told.delivered(2, "b");
+        // The agent that appended "a" and prepared transaction 1 resumes only now.
+        told.appended(0);
+        told.prepared(10, true);
         told.ending(2, true);
-        told.marker(3, true);
+        told.marker(3, 20, true);
         told.appended(2);
         assert_eq!(judge(&told.0), []);
     }
@@ -298,8 +297,9 @@ mod tests {
         told.sent(3, "c");
         told.appended(4);
         told.delivered(4, "c");
-        told.prepared(false);
-        told.marker(5, false);
+        told.ending(3, false);
+        told.prepared(30, false);
+        told.marker(5, 30, false);
         assert_eq!(judge(&told.0), []);
     }
 }

@@ -26,7 +26,7 @@ struct Teller<'a> {
 /// Tells how the first of `decisions` came about; nothing if there is none.
 pub(crate) fn tell(decisions: &[Decision], trace: &[Entry], nodes: &[String]) -> Vec<String> {
     let Some(first) = decisions.first() else { return Vec::new() };
-    let Some(deciding) = trace.iter().find(|entry| entry.id.0 == first.wrong.event) else {
+    let Some(deciding) = trace.iter().find(|entry| entry.id.0 == first.event) else {
         return Vec::new();
     };
     let mut teller = Teller { trace, nodes, lines: Vec::new() };
