@@ -119,10 +119,10 @@ impl Model {
             let mut puts = BTreeSet::new();
             for op in branch {
                 let Op::Put(put) = op else { continue };
-                let deleted = branch.iter().any(
-                    |op| matches!(op, Op::DeleteRange(delete)
-                        if delete.range_end != b"\0"[..] && within(&put.key, &delete.key, &delete.range_end)),
-                );
+                let deleted = branch.iter().any(|op| {
+                    matches!(op, Op::DeleteRange(delete)
+                        if delete.range_end != b"\0"[..] && within(&put.key, &delete.key, &delete.range_end))
+                });
                 if deleted || !puts.insert(put.key.clone()) {
                     return Err(EtcdError::DUPLICATE_KEY);
                 }

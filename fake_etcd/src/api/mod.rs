@@ -98,10 +98,9 @@ impl Request {
     /// Whether it leaves the store as it is, so that sending it twice does no harm.
     pub fn is_read_only(&self) -> bool {
         match self {
-            Request::Range(_)
-            | Request::LeaseTimeToLive { .. }
-            | Request::LeaseLeases
-            | Request::Status => true,
+            Request::Range(_) | Request::LeaseTimeToLive { .. } | Request::LeaseLeases | Request::Status => {
+                true
+            }
             Request::Txn(txn) => txn.success.iter().chain(&txn.failure).all(|op| matches!(op, Op::Range(_))),
             _ => false,
         }

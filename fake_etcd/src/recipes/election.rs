@@ -2,8 +2,8 @@
 
 use super::{RecipeError, Session, directory, oldest, own_key, wait_for_deletions};
 use crate::api::{
-    Compare, CompareOp, CompareTarget, DeleteRangeRequest, KeyValue, Op, OpResponse, PutRequest, RangeRequest,
-    TxnRequest, WatchRequest,
+    Compare, CompareOp, CompareTarget, DeleteRangeRequest, KeyValue, Op, OpResponse, PutRequest,
+    RangeRequest, TxnRequest, WatchRequest,
 };
 use crate::client::{Client, Error, Watcher};
 use bytes::Bytes;

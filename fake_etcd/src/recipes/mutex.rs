@@ -2,7 +2,8 @@
 
 use super::{RecipeError, Session, directory, oldest, own_key, wait_for_deletions};
 use crate::api::{
-    Compare, CompareOp, CompareTarget, DeleteRangeRequest, Op, OpResponse, PutRequest, RangeRequest, TxnRequest,
+    Compare, CompareOp, CompareTarget, DeleteRangeRequest, Op, OpResponse, PutRequest, RangeRequest,
+    TxnRequest,
 };
 use bytes::Bytes;
 

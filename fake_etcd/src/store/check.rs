@@ -1,7 +1,9 @@
 //! What etcd refuses before it looks at the data: `v3rpc/key.go` and the raft proposal limit.
 
 use super::index::Span;
-use crate::api::{Compare, CompareTarget, DeleteRangeRequest, Op, PutRequest, RangeRequest, Request, TxnRequest};
+use crate::api::{
+    Compare, CompareTarget, DeleteRangeRequest, Op, PutRequest, RangeRequest, Request, TxnRequest,
+};
 use crate::error::EtcdError;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -81,7 +83,8 @@ struct Touched<'r> {
 impl<'r> Touched<'r> {
     fn put(&mut self, key: &'r Bytes, keeps: bool) -> Result<(), EtcdError> {
         let hit = |spans: &[Span<'_>]| spans.iter().any(|span| span.contains(key));
-        if hit(&self.deletes) || (keeps && hit(&self.deletes_from)) || self.puts.insert(key, keeps).is_some() {
+        if hit(&self.deletes) || (keeps && hit(&self.deletes_from)) || self.puts.insert(key, keeps).is_some()
+        {
             return Err(EtcdError::DUPLICATE_KEY);
         }
         Ok(())

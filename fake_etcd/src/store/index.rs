@@ -53,7 +53,14 @@ pub(crate) struct Index {
 impl Index {
     /// An empty index at revision 1, as a new etcd.
     pub(crate) fn new() -> Self {
-        Index { keys: BTreeMap::new(), log: VecDeque::new(), log_first: 2, revision: 1, compacted: -1, bytes: 0 }
+        Index {
+            keys: BTreeMap::new(),
+            log: VecDeque::new(),
+            log_first: 2,
+            revision: 1,
+            compacted: -1,
+            bytes: 0,
+        }
     }
 
     pub(crate) fn revision(&self) -> i64 {

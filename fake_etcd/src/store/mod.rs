@@ -14,8 +14,8 @@ mod txn;
 pub(crate) use index::{Index, Span};
 
 use crate::api::{
-    DeleteRangeRequest, DeleteRangeResponse, Event, EventKind, KeyValue, PutRequest, PutResponse, RangeRequest,
-    RangeResponse, Request, Response, StatusResponse,
+    DeleteRangeRequest, DeleteRangeResponse, Event, EventKind, KeyValue, PutRequest, PutResponse,
+    RangeRequest, RangeResponse, Request, Response, StatusResponse,
 };
 use crate::error::EtcdError;
 use crate::quirks::Quirks;

@@ -70,9 +70,7 @@ fn execute(
     let mut responses = Vec::with_capacity(decided.ops.len());
     for op in decided.ops {
         responses.push(match op {
-            Op::Range(request) => {
-                OpResponse::Range(read::range(writer.index(), request, writer.revision())?)
-            }
+            Op::Range(request) => OpResponse::Range(read::range(writer.index(), request, writer.revision())?),
             Op::Put(request) => OpResponse::Put(put(writer, leases, request)),
             Op::DeleteRange(request) => OpResponse::DeleteRange(delete_range(writer, leases, request)),
             Op::Txn(_) => {

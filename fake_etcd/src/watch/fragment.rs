@@ -8,7 +8,10 @@ const MAX_BYTES: usize = 1_572_864 + 512 * 1024;
 /// The message in parts of as many events as fit, at least one each; whole if it is small or was not asked to be split.
 pub(super) fn split(response: WatchResponse, asked: bool) -> impl Iterator<Item = WatchResponse> {
     let mut parts = Vec::with_capacity(1);
-    if !asked || response.events.len() < 2 || response.events.iter().map(event_bytes).sum::<usize>() < MAX_BYTES {
+    if !asked
+        || response.events.len() < 2
+        || response.events.iter().map(event_bytes).sum::<usize>() < MAX_BYTES
+    {
         parts.push(response);
         return parts.into_iter();
     }

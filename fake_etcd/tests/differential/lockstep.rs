@@ -106,6 +106,11 @@ impl Lockstep {
         Err(format!("{request:?}\n  real: {real:?}\n  fake: {fake:?}"))
     }
 
+    /// Does a request at both sides, whatever they agree on.
+    pub(crate) async fn same(&mut self, request: &Request) -> Result<(), String> {
+        self.both(request).await.map(drop)
+    }
+
     async fn fake(&self, request: &Request) -> Outcome {
         outcome::of_fake(self.fake.call(request.clone()).await)
     }

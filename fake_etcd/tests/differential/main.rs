@@ -12,6 +12,7 @@
 )]
 
 mod child;
+mod facts;
 mod lockstep;
 mod operation;
 mod outcome;
@@ -24,7 +25,7 @@ mod watches;
 use fake_etcd::{Client, ClientConfig, Disk, Quirks, ServerConfig, Store};
 use lockstep::Lockstep;
 use rt::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -63,7 +64,9 @@ fn main() -> ExitCode {
         _ => {
             let arguments = arguments();
             if arguments.servers.is_empty() {
-                println!("no real server to compare with: .ci/etcd-differential gets some, or name one with --etcd");
+                println!(
+                    "no real server to compare with: .ci/etcd-differential gets some, or name one with --etcd"
+                );
             }
             return runtime.block_on(compare_all(&arguments));
         }
@@ -106,12 +109,13 @@ async fn compare_timed(servers: &[PathBuf]) -> u64 {
 }
 
 /// Compares with one server; returns how many cases differed.
-async fn compare(program: &PathBuf, arguments: &Arguments) -> u64 {
+async fn compare(program: &Path, arguments: &Arguments) -> u64 {
     let (_process, endpoint) = server::start_etcd(program);
     let real = real::connect(&endpoint).await;
     let version = version(&real).await;
     let fake = start_fake(quirks(&version)).await;
-    let mut lockstep = Lockstep { real, fake, operations: 0, events: 0, explained: 0, version: version.clone() };
+    let mut lockstep =
+        Lockstep { real, fake, operations: 0, events: 0, explained: 0, version: version.clone() };
     let (mut seed, mut differences) = (arguments.seed, 0);
     let started = std::time::Instant::now();
     while lockstep.operations < arguments.operations {
@@ -123,6 +127,11 @@ async fn compare(program: &PathBuf, arguments: &Arguments) -> u64 {
             }
         }
         seed += 1;
+    }
+    let wrong = facts::check(&mut lockstep).await;
+    differences += wrong.len() as u64;
+    for wrong in wrong {
+        println!("etcd {version}: {wrong}");
     }
     println!(
         "etcd {version}: {} operations and {} events compared in {:?}: {differences} differences, {} more explained",

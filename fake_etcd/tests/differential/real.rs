@@ -38,7 +38,11 @@ async fn execute(client: &etcd::Client, request: &Request) -> Result<Response, e
         }
         Request::LeaseGrant { ttl_s, id } => {
             let granted = lease.grant(ttl_s, Some(etcd::LeaseGrantOptions::new().with_id(id))).await?;
-            Response::LeaseGrant { revision: header(granted.header()), id: granted.id(), ttl_s: granted.ttl() }
+            Response::LeaseGrant {
+                revision: header(granted.header()),
+                id: granted.id(),
+                ttl_s: granted.ttl(),
+            }
         }
         Request::LeaseRevoke { id } => {
             Response::LeaseRevoke { revision: header(lease.revoke(id).await?.header()) }

@@ -27,7 +27,8 @@ impl Process {
     }
 
     pub(crate) fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([&format!("-{signal}"), &self.child.id().to_string()]).status();
+        let status =
+            Command::new("kill").args([&format!("-{signal}"), &self.child.id().to_string()]).status();
         assert!(status.is_ok_and(|status| status.success()), "{signal} did not reach the process");
     }
 
@@ -57,7 +58,8 @@ pub(crate) fn kill_and_restart_etcd(process: &mut Process, program: &Path, endpo
     process.signal("KILL");
     process.child.wait().expect("it was started here");
     let data = process.data.take().expect("an etcd has data");
-    let port = endpoint.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("an endpoint has a port");
+    let port =
+        endpoint.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("an endpoint has a port");
     *process = serve_etcd(program, &data, port, free_port());
 }
 

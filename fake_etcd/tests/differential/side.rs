@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "there are a few of them in a run")]
 pub(crate) enum Side {
     Real(etcd::Client),
     Fake(Client),

@@ -141,7 +141,9 @@ fn acknowledged(
             let CompareTarget::Version(wanted) = txn.compare[0].target else { panic!("not asked for") };
             match (&response.responses[..], response.succeeded) {
                 ([OpResponse::Range(range)], false) => version(at) != wanted && reads(state(at), range),
-                (_, true) => landed == [at] && version(at - 1) == wanted && story.log[at as usize - 2].len() == 2,
+                (_, true) => {
+                    landed == [at] && version(at - 1) == wanted && story.log[at as usize - 2].len() == 2
+                }
                 _ => false,
             }
         }

@@ -17,7 +17,10 @@ use sim::nemesis::{self, Kind, Swarm};
 use sim::run::{Config, End};
 use std::ops::Range;
 
-#[expect(clippy::disallowed_methods, reason = "the person who runs it says how much, as for every test of seeds")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the person who runs it says how much, as for every test of seeds"
+)]
 fn seeds() -> Range<u64> {
     let Ok(named) = std::env::var("WAVETANK_SEEDS") else { return 1..301 };
     let (from, to) = named.split_once("..").expect("WAVETANK_SEEDS is A..B");
@@ -39,11 +42,16 @@ fn config(seed: u64) -> Config {
         for_ms: (10, 1_500),
     };
     let mut faults = nemesis::draw(&choices, &swarm);
-    for (n, point) in ["etcd.before-apply", "etcd.before-reply", "etcd.before-expiry"].into_iter().enumerate() {
+    for (n, point) in ["etcd.before-apply", "etcd.before-reply", "etcd.before-expiry"].into_iter().enumerate()
+    {
         let roll = |what: &str, below: u64| choices.draw(what, 0, n as u64, 0).below(below);
         if roll("storm.point", 2) == 0 {
-            let when = When::Point { node: None, point: point.to_string(), nth: 1 + roll("storm.nth", 40) as u32 };
-            let fault = Fault::Crash { node: "etcd".to_string(), restart_after_ms: Some(10 + roll("storm.down", 500)) };
+            let when =
+                When::Point { node: None, point: point.to_string(), nth: 1 + roll("storm.nth", 40) as u32 };
+            let fault = Fault::Crash {
+                node: "etcd".to_string(),
+                restart_after_ms: Some(10 + roll("storm.down", 500)),
+            };
             faults.push(Scheduled { id: 1_000 + n as u32, when, fault });
         }
     }
@@ -62,9 +70,18 @@ fn under_random_trouble_the_clients_are_told_the_truth() {
     }
     println!("{seeds:?}: {counts:?}");
     // A run that could not have failed is no pass: each kind of outcome was there.
-    let Counts { acknowledged, failed, unknown_done, unknown_not_done, expired, renewed, found_expired, events } =
-        counts;
-    let least = [acknowledged, failed, unknown_done, unknown_not_done, expired, renewed, found_expired, events];
+    let Counts {
+        acknowledged,
+        failed,
+        unknown_done,
+        unknown_not_done,
+        expired,
+        renewed,
+        found_expired,
+        events,
+    } = counts;
+    let least =
+        [acknowledged, failed, unknown_done, unknown_not_done, expired, renewed, found_expired, events];
     assert!(seeds.end - seeds.start < 100 || !least.contains(&0), "something never happened");
 }
 

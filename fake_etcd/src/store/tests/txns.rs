@@ -18,7 +18,8 @@ fn absent(key: &'static str) -> Compare {
 #[test]
 fn conditions_of_a_nested_transaction_do_not_see_what_the_outer_one_writes() {
     let mut store = Store::new();
-    let inner = TxnRequest { compare: vec![absent("a")], success: vec![op("b", "1")], failure: vec![op("c", "1")] };
+    let inner =
+        TxnRequest { compare: vec![absent("a")], success: vec![op("b", "1")], failure: vec![op("c", "1")] };
     let response = txn(&mut store, then(vec![op("a", "1"), nested(inner)])).unwrap();
     assert_eq!(response.revision, 2);
     let OpResponse::Txn(inner) = &response.responses[1] else { panic!("{response:?}") };
