@@ -1,6 +1,9 @@
 //! Executor steps a second: ten pairs of tasks, each pair a timer and a channel, hash on, one core.
 //!
 //! Run: `cargo bench -p sim --bench executor`. A step is one poll of one task.
+//!
+//! What limits it: about an eighth each goes to the trace's event per step and to the main loop, another to the heap of
+//! timers, the rest to the tasks' own channels and wakers (`perf`, 3.5 M steps/s on an idle core).
 #![expect(
     clippy::disallowed_types,
     clippy::disallowed_methods,
