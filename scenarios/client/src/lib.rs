@@ -29,6 +29,7 @@ mod network;
 mod node;
 mod producer;
 mod records;
+mod told;
 mod types;
 mod versions;
 

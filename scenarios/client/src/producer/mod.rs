@@ -26,6 +26,7 @@ use self::transaction::Wait;
 use crate::config::ProducerConfig;
 use crate::error::Error;
 use crate::flaws::Flaws;
+use crate::told::Teller;
 use crate::types::{ProducerRecord, RecordMetadata};
 use rt::time::{Instant, sleep_until, timeout_at};
 use std::future::Future;
@@ -33,7 +34,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 
 /// What the application and the sender task share.
 struct Shared {
@@ -41,7 +42,7 @@ struct Shared {
     /// Wakes the sender.
     wake: Notify,
     /// Says that leaders may have changed.
-    metadata: watch::Sender<u64>,
+    metadata: Teller<u64>,
 }
 
 impl Shared {
@@ -66,7 +67,7 @@ impl Producer {
         let shared = Arc::new(Shared {
             core: Mutex::new(Core::new(config, flaws)),
             wake: Notify::new(),
-            metadata: watch::Sender::new(0),
+            metadata: Teller::new(0),
         });
         let sender = rt::spawn("client.producer", Sender::new(shared.clone()).run());
         Producer { shared, sender, id, max_block }
@@ -100,16 +101,16 @@ impl Producer {
     /// [`Error::Timeout`] if the partition stays unknown, and whatever makes sending illegal.
     pub async fn send(&self, record: ProducerRecord) -> Result<Delivery, Error> {
         let deadline = Instant::now() + self.max_block;
-        let mut metadata = self.shared.metadata.subscribe();
+        let metadata = self.shared.metadata.listen();
         loop {
-            metadata.borrow_and_update();
+            let version = metadata.get();
             let appended = self.shared.core().append(&record, Instant::now());
             self.shared.wake.notify_one();
             if let Some(result) = appended? {
                 return Ok(Delivery(result));
             }
-            match timeout_at(deadline, metadata.changed()).await {
-                Ok(Ok(())) => {}
+            match timeout_at(deadline, metadata.wait_for(|now| *now != version)).await {
+                Ok(Ok(_)) => {}
                 Ok(Err(_)) => return Err(Error::Closed),
                 Err(_) => return Err(Error::Timeout("metadata")),
             }
@@ -166,10 +167,10 @@ impl Producer {
         result
     }
 
-    async fn wait(&self, mut wait: Wait, what: &'static str) -> Result<(), Error> {
+    async fn wait(&self, wait: Wait, what: &'static str) -> Result<(), Error> {
         let deadline = Instant::now() + self.max_block;
         let result = match timeout_at(deadline, wait.wait_for(Option::is_some)).await {
-            Ok(Ok(result)) => result.clone().unwrap_or(Err(Error::Closed)),
+            Ok(Ok(result)) => result.unwrap_or(Err(Error::Closed)),
             Ok(Err(_)) => Err(Error::Closed),
             Err(_) => return Err(Error::Timeout(what)),
         };

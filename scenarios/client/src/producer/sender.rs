@@ -154,7 +154,7 @@ impl Sender {
         if version != self.metadata_version {
             self.metadata_version = version;
             core.leaders = self.network.metadata.leaders();
-            self.shared.metadata.send_replace(version);
+            self.shared.metadata.tell(version);
         }
     }
 

@@ -16,12 +16,12 @@ use self::request::outcome;
 use crate::codes;
 use crate::error::Error;
 use crate::flaws::Flaws;
+use crate::told::Told;
 use crate::types::TopicPartition;
 use std::collections::{BTreeMap, BTreeSet};
-use tokio::sync::watch;
 
 /// How the application waits for an operation; `None` until it is over.
-pub(crate) type Wait = watch::Receiver<Option<Result<(), Error>>>;
+pub(crate) type Wait = Told<Option<Result<(), Error>>>;
 
 /// Java's `TransactionManager.State`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,7 +280,13 @@ impl TransactionManager {
         if request.tries > 1 {
             let call = format!("{:?}", request.call.rpc());
             let id = self.id.as_deref().unwrap_or_default();
-            rt::event!("producer.resend", id = id, txn = request.txn, request = &call, attempt = request.tries);
+            rt::event!(
+                "producer.resend",
+                id = id,
+                txn = request.txn,
+                request = &call,
+                attempt = request.tries
+            );
         }
     }
 

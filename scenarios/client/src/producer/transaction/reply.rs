@@ -192,7 +192,7 @@ impl TransactionManager {
 
     fn resolve(&mut self, request: TxnRequest, outcome: Result<(), Error>) {
         if let Some(result) = request.result {
-            result.send_replace(Some(outcome));
+            result.tell(Some(outcome));
         }
     }
 }

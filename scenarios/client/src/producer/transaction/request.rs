@@ -3,17 +3,18 @@
 use super::{TransactionManager, Wait};
 use crate::error::Error;
 use crate::producer::classify::Rpc;
+use crate::told::Teller;
 use crate::types::TopicPartition;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Where the end of an operation is told.
-pub(super) type Outcome = Arc<watch::Sender<Option<Result<(), Error>>>>;
+pub(super) type Outcome = Arc<Teller<Option<Result<(), Error>>>>;
 
 /// A new place to tell an operation's end, and the application's side of it.
 pub(super) fn outcome() -> (Outcome, Wait) {
-    let (outcome, wait) = watch::channel(None);
+    let outcome = Teller::new(None);
+    let wait = outcome.listen();
     (Arc::new(outcome), wait)
 }
 

@@ -20,7 +20,7 @@ fn p(partition: i32) -> TopicPartition {
 }
 
 fn ended(wait: &Wait) -> Option<Result<(), Error>> {
-    wait.borrow().clone()
+    wait.get()
 }
 
 /// Takes the next request out and counts it as sent.
