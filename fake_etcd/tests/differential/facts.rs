@@ -36,7 +36,7 @@ fn equal<T: PartialEq + std::fmt::Debug>(real: T, fake: T) -> Result<(), String>
 }
 
 async fn put(lockstep: &mut Lockstep, key: &'static str, value: impl Into<Bytes>) -> Result<Outcome, String> {
-    lockstep.same(&Request::Put(PutRequest::new(key, value))).await
+    lockstep.both(&Request::Put(PutRequest::new(key, value))).await
 }
 
 /// A put of which only the agreement matters.

@@ -194,13 +194,16 @@ impl Generator {
     }
 
     fn watch(&mut self) -> WatchRequest {
+        let start_revision = if self.dice.one_in(2) { 0 } else { self.revision() };
+        let (no_put, no_delete) = (self.dice.one_in(6), self.dice.one_in(6));
         WatchRequest {
             key: self.key(),
             range_end: self.end(),
-            start_revision: if self.dice.one_in(2) { 0 } else { self.revision() },
+            start_revision,
             progress_notify: false,
-            no_put: self.dice.one_in(6),
-            no_delete: self.dice.one_in(6),
+            no_put,
+            // One that is told nothing at all cannot be waited for, so it must not have a past to catch up with.
+            no_delete: no_delete && !(no_put && start_revision != 0),
             fragment: self.dice.one_in(3),
             prev_kv: self.dice.one_in(2),
         }
