@@ -6,7 +6,7 @@ use super::{CliResult, Ending, Unusable, seeds};
 use indicatif::{ProgressBar, ProgressStyle};
 use scenarios::{Config, Expect, Keep, Outcome, Reading, Recording, Scenario};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -114,7 +114,7 @@ fn many(
 }
 
 /// Runs a seed again with all that a story needs, and tells it.
-fn tell(scenario: &Scenario, config: &Config, seed: u64, expect: &Expect, file: &PathBuf) {
+fn tell(scenario: &Scenario, config: &Config, seed: u64, expect: &Expect, file: &Path) {
     let outcome = scenarios::execute(&(scenario.plan)(seed, config), Keep::Story);
     report::single(scenario.name, seed, config, &outcome, expect, file);
 }
