@@ -78,7 +78,7 @@ pub(super) fn list(view: &View<'_>, request: &ListRequest) -> Result<Response, S
         match rolled_up(key, &request.prefix, request.delimiter.as_deref()) {
             Some(prefix) => {
                 // Keys after `start_after` may be rolled up into a prefix that is not after it.
-                if !request.start_after.as_deref().is_some_and(|start| prefix <= start) {
+                if request.start_after.as_deref().is_none_or(|start| prefix > start) {
                     common_prefixes.push(prefix.to_string());
                 }
                 after = Some(After::Prefix(prefix.to_string()));

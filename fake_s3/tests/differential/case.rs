@@ -2,8 +2,9 @@
 
 use crate::explained::explain;
 use crate::ops::{Keys, Step};
+use crate::outcome::Outcome;
 use crate::raw;
-use crate::side::{Outcome, Rest, Side};
+use crate::side::{Rest, Side};
 use fake_s3::{Client, ClientConfig, Disk, Latency, ServerConfig, serve};
 use object_store::aws::{AmazonS3, AmazonS3Builder, S3CopyIfNotExists};
 use object_store::path::Path;

@@ -11,13 +11,14 @@
 
 mod case;
 mod explained;
+mod listing;
 mod ops;
+mod outcome;
 mod raw;
 mod shrink;
 mod side;
 
 use case::{Server, Verdict};
-use explained::EXPLAINED;
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeMap;
 
@@ -86,7 +87,7 @@ async fn generated_operations_have_the_same_results() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_explained_difference_still_shows() {
     for server in servers() {
-        for one in EXPLAINED.iter().filter(|one| one.servers.contains(&server.name.as_str())) {
+        for one in explained::of(&server.name) {
             let verdict = case::run(&server, &one.steps()).await;
             let Verdict { explained, difference, .. } = verdict;
             assert!(

@@ -1,17 +1,14 @@
-//! One of the two stores that are compared, and what it answered, in words that both have.
+//! One of the two stores that are compared: takes a step and tells what it came to.
 
 use crate::ops::{Conditions, Mode, Op, Since, Step, Tag};
-use crate::raw;
+use crate::outcome::{ETag, Outcome, Page, failed};
 use chrono::{DateTime, TimeDelta, Utc};
 use fake_s3::Client;
-use fake_s3::api::{ListUploadsRequest, PartInfo};
-use fake_s3::client::Failure;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::AmazonS3;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
-use object_store::signer::Method;
 use object_store::{
     Attribute, Attributes, CopyMode, CopyOptions, Error, GetOptions, ListResult, ObjectMeta, ObjectStore,
     PutMode, PutMultipartOptions, PutOptions, UpdateVersion,
@@ -22,6 +19,8 @@ use std::sync::Arc;
 /// An ETag that no object has.
 const WRONG: &str = "\"00000000000000000000000000000000\"";
 const FILLING: &str = "filling";
+/// What uploads say of their filling.
+pub(crate) const UPLOAD_FILLING: u8 = 9;
 
 /// What S3 clients do with a store.
 pub(crate) trait Full: ObjectStore + MultipartStore + PaginatedListStore {}
@@ -33,80 +32,15 @@ pub(crate) enum Rest {
     Theirs(AmazonS3),
 }
 
-/// An ETag without its quotes. Equal here when it speaks of as many parts: stores have different digests.
-#[derive(Clone, Debug, Eq)]
-pub(crate) struct ETag(pub(crate) String);
-
-impl PartialEq for ETag {
-    fn eq(&self, other: &Self) -> bool {
-        let parts = |tag: &Self| tag.0.split_once('-').map(|(_, parts)| parts.to_string());
-        parts(self) == parts(other)
-    }
-}
-
-impl ETag {
-    fn new(text: Option<String>) -> Self {
-        ETag(text.unwrap_or_default().trim_matches('"').to_string())
-    }
-}
-
-/// What an operation came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Done,
-    Copied(Vec<u8>),
-    Written(ETag),
-    Object {
-        size: u64,
-        start: u64,
-        body: Vec<u8>,
-        tag: ETag,
-        filling: Option<String>,
-    },
-    Deleted(Vec<String>),
-    Pages(Vec<Page>),
-    Created,
-    Part(ETag),
-    Parts(Vec<Vec<(u32, u64, ETag)>>),
-    /// Keys and the steps that created the uploads, and common prefixes.
-    Uploads(Vec<(Vec<(String, u32)>, Vec<String>)>),
-    Failed {
-        variant: &'static str,
-        code: Option<String>,
-    },
-    /// It refers to an upload or a part that could not be made.
-    Nothing,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Page {
-    pub(crate) objects: Vec<(String, u64, ETag)>,
-    pub(crate) prefixes: Vec<String>,
-}
-
-impl Outcome {
-    /// The ETags in it, in order.
-    pub(crate) fn tags(&self) -> Vec<&ETag> {
-        match self {
-            Outcome::Written(tag) | Outcome::Part(tag) | Outcome::Object { tag, .. } => vec![tag],
-            Outcome::Pages(pages) => {
-                pages.iter().flat_map(|page| page.objects.iter().map(|one| &one.2)).collect()
-            }
-            Outcome::Parts(pages) => pages.iter().flatten().map(|part| &part.2).collect(),
-            _ => Vec::new(),
-        }
-    }
-}
-
 pub(crate) struct Side {
     store: Arc<dyn Full>,
     /// Deletes objects one by one.
     single: Arc<dyn Full>,
     /// Copies unless there is something, by a multipart upload where that is how.
     copier: Arc<dyn Full>,
-    rest: Rest,
+    pub(crate) rest: Rest,
     tag_of: BTreeMap<u32, String>,
-    uploads: BTreeMap<u32, (Path, String)>,
+    pub(crate) uploads: BTreeMap<u32, (Path, String)>,
     parts: BTreeMap<(u32, usize), PartId>,
 }
 
@@ -187,7 +121,7 @@ impl Side {
     async fn multipart(&mut self, id: u32, op: &Op) -> Result<Outcome, Error> {
         let upload = match op {
             Op::CreateUpload { key } => {
-                let attributes = filling(9);
+                let attributes = filling(UPLOAD_FILLING);
                 let options = PutMultipartOptions { attributes, ..Default::default() };
                 let upload = self.store.create_multipart_opts(&path(key), options).await?;
                 self.uploads.insert(id, (path(key), upload));
@@ -239,95 +173,6 @@ impl Side {
                 return Ok(Outcome::Pages(pages));
             }
         }
-    }
-
-    async fn list_parts(&mut self, upload: u32, max_parts: u32) -> Result<Outcome, Error> {
-        let Some((path, id)) = self.uploads.get(&upload).cloned() else { return Ok(Outcome::Nothing) };
-        let (mut pages, mut marker) = (Vec::new(), 0);
-        loop {
-            let (parts, next) = match &self.rest {
-                Rest::Ours(client) => match client.list_parts(&path, &id, marker, Some(max_parts)).await {
-                    Ok(page) => page,
-                    Err(failure) => return Ok(refused(&failure)),
-                },
-                Rest::Theirs(store) => {
-                    let (max, marker) = (max_parts.to_string(), marker.to_string());
-                    let query = [("max-parts", &*max), ("part-number-marker", &*marker), ("uploadId", &*id)];
-                    match raw_list(store, &path, &query).await {
-                        Ok(xml) => parts_of(&xml),
-                        Err(outcome) => return Ok(outcome),
-                    }
-                }
-            };
-            pages.push(
-                parts.into_iter().map(|part| (part.number, part.size, ETag::new(Some(part.etag)))).collect(),
-            );
-            match next {
-                Some(next) if pages.len() < 50 => marker = next,
-                _ => return Ok(Outcome::Parts(pages)),
-            }
-        }
-    }
-
-    async fn list_uploads(
-        &mut self,
-        prefix: &str,
-        delimiter: Option<&str>,
-        max_uploads: u32,
-    ) -> Result<Outcome, Error> {
-        let (mut pages, mut markers) = (Vec::new(), None::<(String, String)>);
-        loop {
-            let (uploads, prefixes, next) = match &self.rest {
-                Rest::Ours(client) => {
-                    let (key_marker, upload_id_marker) = markers.clone().unzip();
-                    let request = ListUploadsRequest {
-                        prefix: prefix.to_string(),
-                        delimiter: delimiter.map(str::to_string),
-                        key_marker,
-                        upload_id_marker,
-                        max_uploads: Some(max_uploads),
-                    };
-                    match client.list_uploads(request).await {
-                        Ok(page) => {
-                            let uploads = page.uploads.into_iter().map(|one| (one.key, one.upload_id));
-                            (uploads.collect(), page.common_prefixes, page.next_markers)
-                        }
-                        Err(failure) => return Ok(refused(&failure)),
-                    }
-                }
-                Rest::Theirs(store) => {
-                    let (key, id) = markers.clone().unwrap_or_default();
-                    let query = [
-                        ("delimiter", delimiter.unwrap_or_default()),
-                        ("key-marker", &*key),
-                        ("max-uploads", &*max_uploads.to_string()),
-                        ("prefix", prefix),
-                        ("upload-id-marker", &*id),
-                        ("uploads", ""),
-                    ];
-                    let query: Vec<_> = query
-                        .into_iter()
-                        .filter(|(name, value)| !value.is_empty() || *name == "uploads")
-                        .collect();
-                    match raw_list(store, &Path::default(), &query).await {
-                        Ok(xml) => uploads_of(&xml),
-                        Err(outcome) => return Ok(outcome),
-                    }
-                }
-            };
-            pages.push((self.created_by(uploads), prefixes));
-            match next {
-                Some(next) if pages.len() < 50 => markers = Some(next),
-                _ => return Ok(Outcome::Uploads(pages)),
-            }
-        }
-    }
-
-    /// Upload ids as the steps that created them; 0 for one that none did.
-    fn created_by(&self, uploads: Vec<(String, String)>) -> Vec<(String, u32)> {
-        let step =
-            |id: &str| self.uploads.iter().find(|(_, (_, known))| known == id).map_or(0, |(step, _)| *step);
-        uploads.into_iter().map(|(key, id)| (key, step(&id))).collect()
     }
 
     /// Conditions in this side's own ETags and times.
@@ -385,89 +230,4 @@ async fn delete(store: &Arc<dyn Full>, keys: &[String]) -> Result<Outcome, Error
     let paths: Vec<_> = keys.iter().map(|key| Ok(path(key))).collect();
     let deleted: Vec<Path> = store.delete_stream(stream::iter(paths).boxed()).try_collect().await?;
     Ok(Outcome::Deleted(deleted.iter().map(Path::to_string).collect()))
-}
-
-async fn raw_list(store: &AmazonS3, path: &Path, query: &[(&str, &str)]) -> Result<String, Outcome> {
-    match raw::request(store, Method::GET, path, query).await {
-        Ok((200, body)) => Ok(body),
-        Ok((status, body)) => {
-            let variant = if status == 404 { "NotFound" } else { "Generic" };
-            Err(Outcome::Failed { variant, code: raw::elements(&body, "Code").pop() })
-        }
-        Err(error) => Err(Outcome::Failed { variant: "Io", code: Some(error.to_string()) }),
-    }
-}
-
-fn first<T: std::str::FromStr>(xml: &str, name: &str) -> Option<T> {
-    raw::elements(xml, name).first()?.parse().ok()
-}
-
-fn is_truncated(xml: &str) -> bool {
-    first(xml, "IsTruncated").unwrap_or(false)
-}
-
-fn parts_of(xml: &str) -> (Vec<PartInfo>, Option<u32>) {
-    let part = |part: &String| {
-        Some(PartInfo {
-            number: first(part, "PartNumber")?,
-            size: first(part, "Size")?,
-            etag: first(part, "ETag")?,
-            last_modified_ms: 0,
-        })
-    };
-    let next = is_truncated(xml).then(|| first(xml, "NextPartNumberMarker")).flatten();
-    (raw::elements(xml, "Part").iter().filter_map(part).collect(), next)
-}
-
-/// Keys and ids, common prefixes, and the markers of the next page.
-type Uploads = (Vec<(String, String)>, Vec<String>, Option<(String, String)>);
-
-fn uploads_of(xml: &str) -> Uploads {
-    let upload = |upload: &String| Some((first(upload, "Key")?, first(upload, "UploadId")?));
-    let uploads = raw::elements(xml, "Upload").iter().filter_map(upload).collect();
-    let prefixes =
-        raw::elements(xml, "CommonPrefixes").iter().filter_map(|one| first(one, "Prefix")).collect();
-    let next = is_truncated(xml).then(|| {
-        (
-            first(xml, "NextKeyMarker").unwrap_or_default(),
-            first(xml, "NextUploadIdMarker").unwrap_or_default(),
-        )
-    });
-    (uploads, prefixes, next)
-}
-
-fn refused(failure: &Failure) -> Outcome {
-    match failure {
-        Failure::Refused(error) => {
-            let variant = if error.status() == 404 { "NotFound" } else { "Generic" };
-            Outcome::Failed { variant, code: Some(error.to_string()) }
-        }
-        other => Outcome::Failed { variant: "Client", code: Some(other.to_string()) },
-    }
-}
-
-fn failed(error: &Error) -> Outcome {
-    let variant = match error {
-        Error::NotFound { .. } => "NotFound",
-        Error::AlreadyExists { .. } => "AlreadyExists",
-        Error::Precondition { .. } => "Precondition",
-        Error::NotModified { .. } => "NotModified",
-        Error::PermissionDenied { .. } => "PermissionDenied",
-        Error::NotImplemented { .. } | Error::NotSupported { .. } => "NotImplemented",
-        _ => "Generic",
-    };
-    let mut code = None;
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        match error.downcast_ref::<Failure>() {
-            Some(Failure::Refused(refused)) => code = Some(refused.to_string()),
-            Some(other) => code = Some(other.to_string()),
-            None => {
-                let text = error.to_string();
-                code = raw::elements(&text, "Code").pop().or(code);
-            }
-        }
-        cause = error.source();
-    }
-    Outcome::Failed { variant, code }
 }
