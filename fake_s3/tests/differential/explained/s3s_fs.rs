@@ -106,6 +106,24 @@ pub(super) const EXPLAINED: &[Explained] = &[
     },
     Explained {
         servers: &["s3s-fs"],
+        name: "the copy of an object uploaded in parts keeps its ETag",
+        ends: true,
+        fits: |_, ours, theirs| {
+            let (Outcome::Object { tag: ours, .. }, Outcome::Object { tag: theirs, .. }) = (ours, theirs)
+            else {
+                return false;
+            };
+            !ours.0.contains('-') && theirs.0.contains('-')
+        },
+        example: || {
+            let to = "c0".to_string();
+            let copy = Op::Copy { from: key(), to: to.clone(), create: false };
+            let read = Op::Get { key: to, range: None, conditions: Conditions::default(), head: true };
+            upload(&[1], &[complete(&[Some(0)]), copy, read])
+        },
+    },
+    Explained {
+        servers: &["s3s-fs"],
         name: "a completion does not look at ETags",
         ends: true,
         fits: |op, ours, theirs| {
