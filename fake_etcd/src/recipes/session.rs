@@ -3,18 +3,28 @@
 use crate::client::{Client, Error};
 use crate::error::EtcdError;
 use rt::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// How long to wait before a failed keep-alive is tried again.
 const RETRY: Duration = Duration::from_millis(500);
+
+/// Whether the lease is lost, and who waits for it. Those wake in the order they began to, as with tokio's `watch` they
+/// would not.
+#[derive(Debug, Default)]
+struct Loss {
+    happened: AtomicBool,
+    told: Notify,
+}
 
 /// A lease, renewed every third of its time. Dropping the session stops the renewals, so that the lease runs out.
 #[derive(Debug)]
 pub struct Session {
     client: Client,
     lease: i64,
-    lost: watch::Receiver<bool>,
+    loss: Arc<Loss>,
     renewals: rt::JoinHandle<()>,
 }
 
@@ -42,14 +52,15 @@ impl Session {
     }
 
     fn start(client: Client, lease: i64, asked: Instant, ttl_s: i64) -> Session {
-        let (lose, lost) = watch::channel(false);
+        let loss = Arc::<Loss>::default();
+        let lose = loss.clone();
         let renewing = client.clone();
         let renewals = rt::spawn("etcd.session", async move {
             renew(&renewing, lease, asked, Duration::from_secs(ttl_s.unsigned_abs())).await;
-            // Whoever asks later learns it from the value.
-            let _ = lose.send(true);
+            lose.happened.store(true, Ordering::Release);
+            lose.told.notify_waiters();
         });
-        Session { client, lease, lost, renewals }
+        Session { client, lease, loss, renewals }
     }
 
     /// The lease.
@@ -64,13 +75,17 @@ impl Session {
 
     /// Whether the lease is known to be gone, or must be assumed to.
     pub fn is_lost(&self) -> bool {
-        *self.lost.borrow()
+        self.loss.happened.load(Ordering::Acquire)
     }
 
     /// Waits until the lease is gone, or must be assumed to be as no renewal got through in its time.
     pub async fn lost(&self) {
-        // An error says that the renewals ended, which is the same.
-        let _ = self.lost.clone().wait_for(|lost| *lost).await;
+        let mut told = std::pin::pin!(self.loss.told.notified());
+        // Waits from here on, so that a loss between the look and the wait is not missed.
+        told.as_mut().enable();
+        if !self.is_lost() {
+            told.await;
+        }
     }
 
     /// Ends the lease, and with it every key of the session.
