@@ -182,3 +182,24 @@ async fn a_watch_on_a_hung_connection_is_found_out_by_a_ping() {
     });
     assert_eq!(revisions(&mut watcher, 1).await, [2]);
 }
+
+#[tokio::test]
+async fn an_endpoint_that_is_away_is_passed_over() {
+    let disk = Disk::default();
+    let gone = start(&disk, "127.0.0.1:0", ServerConfig::default()).await;
+    let away = stop(gone).await;
+    let server = start(&disk, "127.0.0.1:0", ServerConfig::default()).await;
+    let client = client(&format!("{away}, {}", server.endpoint));
+    assert_eq!(client.put(put("k", "1")).await.unwrap().revision, 2);
+    // The one that served goes, the other comes back.
+    stop(server).await;
+    let _back = start(&disk, &away, ServerConfig::default()).await;
+    let read = time::timeout(Duration::from_secs(5), async {
+        loop {
+            if let Ok(read) = client.range(RangeRequest::key("k")).await {
+                return read;
+            }
+        }
+    });
+    assert_eq!(read.await.unwrap().kvs.len(), 1);
+}

@@ -9,7 +9,8 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 pub(super) struct Dialer {
-    endpoint: String,
+    /// One or more, separated by commas.
+    endpoints: String,
     config: ClientConfig,
     /// Held while connecting, so that all who wait share one attempt.
     state: Mutex<State>,
@@ -34,13 +35,19 @@ impl Drop for Dialer {
 }
 
 impl Dialer {
-    pub(super) fn new(endpoint: String, config: ClientConfig) -> Self {
+    pub(super) fn new(endpoints: String, config: ClientConfig) -> Self {
         let state = State { connection: None, failures: 0, attempts: 0, not_before: Instant::from_nanos(0) };
-        Dialer { endpoint, config, state: Mutex::new(state) }
+        Dialer { endpoints, config, state: Mutex::new(state) }
     }
 
-    pub(super) fn endpoint(&self) -> &str {
-        &self.endpoint
+    pub(super) fn endpoints(&self) -> &str {
+        &self.endpoints
+    }
+
+    /// Whom the `attempt`-th attempt dials: each endpoint in turn.
+    fn endpoint(&self, attempt: u64) -> &str {
+        let count = self.endpoints.split(',').count() as u64;
+        self.endpoints.split(',').nth((attempt % count) as usize).unwrap_or_default().trim()
     }
 
     /// The connection, or a new one; tries until there is one.
@@ -60,10 +67,11 @@ impl Dialer {
         }
         loop {
             rt::time::sleep_until(state.not_before).await;
+            let endpoint = self.endpoint(state.attempts);
             // Should the caller give up in the middle, this attempt counts as failed.
             self.back_off(&mut state);
             let limit = Duration::from_millis(self.config.connect_timeout_ms);
-            match rt::time::timeout(limit, TcpStream::connect(&self.endpoint)).await {
+            match rt::time::timeout(limit, TcpStream::connect(endpoint)).await {
                 Ok(Ok(stream)) => {
                     let connection = Connection::start(stream, &self.config);
                     state.connection = Some(connection.clone());
@@ -78,7 +86,7 @@ impl Dialer {
     fn back_off(&self, state: &mut State) {
         let doubled = self.config.backoff_min_ms.saturating_mul(1 << state.failures.min(16));
         let high = Duration::from_millis(doubled.min(self.config.backoff_max_ms));
-        let wait = rt::choice("etcd.client.backoff", self.endpoint.as_str(), state.attempts)
+        let wait = rt::choice("etcd.client.backoff", self.endpoints.as_str(), state.attempts)
             .duration(high / 2, high);
         state.attempts += 1;
         state.failures = state.failures.saturating_add(1);

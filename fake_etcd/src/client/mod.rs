@@ -95,7 +95,7 @@ struct Inner {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Client").field(&self.0.dialer.endpoint()).finish()
+        f.debug_tuple("Client").field(&self.0.dialer.endpoints()).finish()
     }
 }
 
@@ -109,10 +109,11 @@ macro_rules! call {
 }
 
 impl Client {
-    /// A client of the server at `endpoint` (`host:port`). Connects when first used.
-    pub fn new(endpoint: String, config: ClientConfig) -> Self {
+    /// A client of the server at `endpoints`: `host:port`, or several separated by commas, as `etcdctl --endpoints` takes
+    /// them. Connects when first used, to one endpoint after the other until one takes the connection.
+    pub fn new(endpoints: String, config: ClientConfig) -> Self {
         Client(Arc::new(Inner {
-            dialer: Dialer::new(endpoint, config.clone()),
+            dialer: Dialer::new(endpoints, config.clone()),
             config,
             last_id: AtomicU64::new(0),
         }))
