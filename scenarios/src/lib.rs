@@ -2,7 +2,7 @@
 //!
 //! * [`Scenario`]: a claim with its world, load and trouble; [`all`] lists them, one file each
 //! * [`Plan`], [`Recording`]: what a run is made of, as data; [`validate`] says whether it can be run
-//! * [`execute`]: runs a plan and judges it; [`Outcome`] is what came of it, [`compare`] holds it against a recording
+//! * [`execute()`]: runs a plan and judges it; [`Outcome`] is what came of it, [`compare`] holds it against a recording
 //! * [`cluster`]: agents, coordinator and object store on machines of their own; [`execute_with`] takes other agents
 
 pub mod cluster;
