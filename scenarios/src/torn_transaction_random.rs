@@ -47,7 +47,7 @@ fn config() -> Config {
 
 const PRODUCERS: u32 = 3;
 /// Transactions of each producer.
-const TRANSACTIONS: u32 = 16;
+const TRANSACTIONS: u32 = 11;
 /// Time for the whole load, faults included.
 const LOAD_MS: u64 = 40_000;
 
