@@ -168,8 +168,6 @@ async fn compacted_deletion(lockstep: &mut Lockstep, is_34: bool) -> Result<(), 
     let deleted = lockstep.both(&Request::DeleteRange(DeleteRangeRequest::key("gone"))).await?;
     let Ok(Response::DeleteRange(deleted)) = deleted else { return Err("refused".to_string()) };
     lockstep.same(&Request::Compact { revision: deleted.revision }).await?;
-    // The real server compacts in the background.
-    tokio::time::sleep(Duration::from_millis(500)).await;
     write(lockstep, "gone", "2").await?;
     let request = WatchRequest::key("gone", deleted.revision);
     let options = real::watch_options(1, &request);

@@ -34,7 +34,9 @@ async fn execute(client: &etcd::Client, request: &Request) -> Result<Response, e
         }
         Request::Txn(txn) => Response::Txn(txn_response(kv.txn(txn_request(txn)).await?)),
         Request::Compact { revision } => {
-            Response::Compact { revision: header(kv.compact(revision, None).await?.header()) }
+            // Else what a watch still sees of the compacted revision depends on the server's background work.
+            let physical = etcd::CompactionOptions::new().with_physical();
+            Response::Compact { revision: header(kv.compact(revision, Some(physical)).await?.header()) }
         }
         Request::LeaseGrant { ttl_s, id } => {
             let granted = lease.grant(ttl_s, Some(etcd::LeaseGrantOptions::new().with_id(id))).await?;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A child process that ends with its owner, and its data with it.
 pub(crate) struct Process {
@@ -30,6 +31,27 @@ impl Process {
         let status =
             Command::new("kill").args([&format!("-{signal}"), &self.child.id().to_string()]).status();
         assert!(status.is_ok_and(|status| status.success()), "{signal} did not reach the process");
+    }
+
+    /// Stops it. A signal is delivered to each thread in its time, so this waits until all of them stand still.
+    pub(crate) fn stop(&self) {
+        self.signal("STOP");
+        let began = Instant::now();
+        while self.states().iter().any(|state| *state != 'T') {
+            assert!(began.elapsed() < Duration::from_secs(10), "the process does not stop");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// What each of its threads does, as proc(5) abbreviates it.
+    fn states(&self) -> Vec<char> {
+        let tasks =
+            std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the process is there");
+        let stat = |task: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read_to_string(task.ok()?.path().join("stat")).ok()
+        };
+        let state = |stat: String| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        tasks.filter_map(stat).filter_map(state).collect()
     }
 
     pub(crate) fn stdout(&mut self) -> std::process::ChildStdout {

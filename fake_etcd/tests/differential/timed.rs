@@ -106,7 +106,7 @@ async fn stopped_past_a_lease(server: &Served) -> String {
     let mut events = side.watch(WatchRequest { no_put: true, ..WatchRequest::prefix("", 0) }).await;
     side.grant(3, 2).await;
     side.put("c", 3).await;
-    server.process.signal("STOP");
+    server.process.stop();
     sleep(Duration::from_secs(4)).await;
     server.process.signal("CONT");
     let told = told(&mut events, 1).await;
@@ -116,7 +116,7 @@ async fn stopped_past_a_lease(server: &Served) -> String {
 async fn stopped_within_a_lease(server: &Served) -> String {
     let side = &server.side;
     side.grant(4, 10).await;
-    server.process.signal("STOP");
+    server.process.stop();
     sleep(Duration::from_millis(2_500)).await;
     server.process.signal("CONT");
     // The time it was stopped counts: 7.5 seconds are left.
@@ -127,12 +127,12 @@ async fn sent_while_stopped(server: &Served) -> String {
     let side = &server.side;
     side.grant(5, 2).await;
     side.put("d", 5).await;
-    server.process.signal("STOP");
+    server.process.stop();
     let (renewing, writing) = (side.clone(), side.clone());
     let renewal = tokio::spawn(async move { renewing.renew(5).await });
     let write = tokio::spawn(async move { writing.put("e", 0).await });
     sleep(Duration::from_secs(4)).await;
-    let early = renewal.is_finished() || write.is_finished();
+    let early = (renewal.is_finished(), write.is_finished());
     server.process.signal("CONT");
     let renewed = renewal.await.expect("it is answered");
     write.await.expect("it is applied");
@@ -140,7 +140,7 @@ async fn sent_while_stopped(server: &Served) -> String {
     let left = side.call(Request::Range(RangeRequest { keys_only: true, ..RangeRequest::prefix("") })).await;
     let Ok(Response::Range(left)) = left else { panic!("{left:?}") };
     let left: Vec<_> = left.kvs.iter().map(|kv| String::from_utf8_lossy(&kv.key).into_owned()).collect();
-    format!("answered while stopped: {early}; renewed for {renewed}; keys {left:?}")
+    format!("answered while stopped: {early:?}; renewed for {renewed}; keys {left:?}")
 }
 
 /// This very program as a client, and the lines it prints.
@@ -176,7 +176,7 @@ async fn stopped_renewer(server: &Served) -> String {
     // Longer than the lease: it is kept alive.
     sleep(Duration::from_secs(4)).await;
     observed.push(format!("left while it runs: {}", side.ttl_s(6).await >= 0));
-    process.signal("STOP");
+    process.stop();
     observed.push(told(&mut events, 1).await);
     process.signal("CONT");
     while observed.last().is_some_and(|line| line != "gone" && line != "nothing") {
@@ -196,7 +196,7 @@ async fn stopped_watcher(server: &Served) -> String {
     let mut observed = vec![line(&mut lines).await];
     side.put("g", 0).await;
     observed.push(line(&mut lines).await);
-    process.signal("STOP");
+    process.stop();
     for _ in 0..WRITES {
         side.call(Request::Put(PutRequest::new("g", vec![b'x'; 2_000]))).await.unwrap();
     }
