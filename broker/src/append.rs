@@ -10,6 +10,7 @@ use crate::agent::Context;
 use crate::batch::Header;
 use crate::chunks::StoreAway;
 use crate::codec;
+use crate::config::TransactionVersion;
 use crate::coordinator::{Compare, CoordinatorError, Op, Range};
 use crate::finish::Prepared;
 use crate::gate::{Fault, Patience, Snapshot, Stored};
@@ -34,6 +35,13 @@ pub(crate) struct Submission {
     pub(crate) bytes: Bytes,
 }
 
+/// The transactional id that batches come under, and the version whose rules their request meets.
+#[derive(Clone, Copy)]
+pub(crate) struct Claim<'a> {
+    pub(crate) transactional_id: &'a str,
+    pub(crate) rules: TransactionVersion,
+}
+
 /// Where a batch is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
@@ -53,15 +61,15 @@ impl<E: Into<Fault>> From<E> for Trouble {
     }
 }
 
-/// Appends up to [`GROUP`] batches, each to a partition of its own. Transactional ones belong to `transactional_id`.
+/// Appends up to [`GROUP`] batches, each to a partition of its own. Transactional ones come under `claim`.
 pub(crate) async fn append(
     context: &Context,
-    transactional_id: Option<&str>,
+    claim: Option<Claim<'_>>,
     batches: &[Submission],
     patience: &mut Patience,
 ) -> Vec<Result<Placed, ResponseError>> {
     let items = batches.iter().map(|batch| Item { batch, outcome: None, tried: None, position: None });
-    let mut work = Append { context, transactional_id, items: items.collect(), chunk: None };
+    let mut work = Append { context, claim, items: items.collect(), chunk: None };
     while work.items.iter().any(|item| item.outcome.is_none()) {
         let trouble = match work.round().await {
             Ok(()) if !patience.is_over() => continue,
@@ -84,7 +92,7 @@ pub(crate) async fn append(
 
 struct Append<'a> {
     context: &'a Context,
-    transactional_id: Option<&'a str>,
+    claim: Option<Claim<'a>>,
     items: Vec<Item<'a>>,
     chunk: Option<ChunkId>,
 }
@@ -136,7 +144,7 @@ struct Plan {
 impl Append<'_> {
     async fn round(&mut self) -> Result<(), Trouble> {
         let mut now = self.context.gate.read(self.ranges()).await?;
-        let txn = match self.transactional_id {
+        let txn = match self.claim {
             Some(_) => now.one::<TxnState>()?,
             None => Stored::absent(),
         };
@@ -158,7 +166,8 @@ impl Append<'_> {
     }
 
     fn ranges(&self) -> Vec<Range> {
-        let mut ranges: Vec<_> = self.transactional_id.iter().map(|id| Range::key(layout::txn(id))).collect();
+        let mut ranges: Vec<_> =
+            self.claim.iter().map(|claim| Range::key(layout::txn(claim.transactional_id))).collect();
         for item in self.items.iter().filter(|item| item.outcome.is_none()) {
             let Submission { topic, partition, header, .. } = item.batch;
             ranges.push(Range::key(layout::topic(topic)));
@@ -166,8 +175,8 @@ impl Append<'_> {
             if header.producer_id >= 0 {
                 ranges.push(Range::key(layout::producer(topic, *partition, header.producer_id)));
             }
-            if let Some(id) = self.transactional_id.filter(|_| header.transactional) {
-                ranges.push(Range::key(layout::txn_part(id, topic, *partition)));
+            if let Some(claim) = self.claim.filter(|_| header.transactional) {
+                ranges.push(Range::key(layout::txn_part(claim.transactional_id, topic, *partition)));
             }
             if let Some(Tried { last_offset, .. }) = item.tried {
                 ranges.push(Range::key(layout::index(topic, *partition, last_offset)));
@@ -210,8 +219,12 @@ impl Append<'_> {
             return Ok(None);
         }
         let in_transaction = head.open.contains_key(&header.producer_id);
+        let rules = match self.claim {
+            Some(claim) if header.transactional => claim.rules,
+            _ => TransactionVersion::V1,
+        };
         let verdict = match header.producer_id {
-            0.. => producer::check(producer.value(), in_transaction, header),
+            0.. => producer::check(rules, producer.value(), in_transaction, header),
             _ => Verdict::Accept,
         };
         if let Verdict::Duplicate { base_offset } = verdict {
@@ -221,7 +234,7 @@ impl Append<'_> {
         }
         let outside = self.context.config.transactions.outside;
         let admission = match header.transactional {
-            true => transaction::admit(outside, txn.value(), listed, header.producer_id, header.epoch),
+            true => transaction::admit(rules, outside, txn.value(), listed, header.producer_id, header.epoch),
             false => Admission::Append,
         };
         let refusal = match (admission, verdict) {
@@ -243,8 +256,9 @@ impl Append<'_> {
     }
 
     fn finish_found(&self) {
-        if let Some(id) = self.transactional_id {
-            self.context.steward.finish(Prepared { transactional_id: id.to_string(), found: true });
+        if let Some(Claim { transactional_id, .. }) = self.claim {
+            let transactional_id = transactional_id.to_string();
+            self.context.steward.finish(Prepared { transactional_id, found: true });
         }
     }
 
@@ -283,7 +297,7 @@ impl Append<'_> {
     ) -> Result<(), Trouble> {
         let mut compares = Vec::with_capacity(2 * plans.len() + 1);
         let mut ops = Vec::with_capacity(4 * plans.len() + 1);
-        if let Some(id) = self.transactional_id {
+        if let Some(Claim { transactional_id: id, .. }) = self.claim {
             compares.push(Compare::unchanged(layout::txn(id), txn.revision()));
             if let (true, Some(state)) = (begin, txn.value()) {
                 ops.push(Op::put(layout::txn(id), codec::encode(&state.begun())));
@@ -295,7 +309,8 @@ impl Append<'_> {
         rt::preempt("produce.before-commit").await;
         match self.context.gate.commit(compares, ops).await {
             Ok(Some(answer)) => {
-                if let (true, Some(id), Some(state)) = (begin, self.transactional_id, txn.value()) {
+                if let (true, Some(claim), Some(state)) = (begin, self.claim, txn.value()) {
+                    let id = claim.transactional_id;
                     self.context.steward.saw_begin(id, answer.revision, state.timeout_ms);
                 }
                 self.settle(&plans, begin);
@@ -341,13 +356,13 @@ impl Append<'_> {
         ops.push(Op::put(head_key, codec::encode(&plan.head)));
         ops.push(Op::put(layout::index(topic, *partition, plan.head.next_offset - 1), codec::encode(&entry)));
         if let Some(producer) = &mut plan.producer {
-            producer.append(header, base_offset);
+            producer.append(header, base_offset, wall_ms());
             let key = layout::producer(topic, *partition, header.producer_id);
             ops.push(Op::put(key, codec::encode(producer)));
         }
-        if let Some(id) = self.transactional_id.filter(|_| plan.joins) {
+        if let Some(claim) = self.claim.filter(|_| plan.joins) {
             let part = codec::encode(&TxnPart { added_ms: wall_ms() });
-            ops.push(Op::put(layout::txn_part(id, topic, *partition), part));
+            ops.push(Op::put(layout::txn_part(claim.transactional_id, topic, *partition), part));
         }
     }
 

@@ -82,10 +82,13 @@ pub enum Routing {
     Rendezvous,
 }
 
-/// How transactions are kept. The protocol is the old one (Kafka's transaction version 1): EndTxn up to version 4.
+/// How transactions are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TransactionConfig {
+    /// The protocol offered to clients (the feature `transaction.version`). A request meets the rules of its own version;
+    /// a client of the old protocol keeps the old rules whatever is offered.
+    pub version: TransactionVersion,
     /// What happens to a transactional batch outside a transaction.
     pub outside: Outside,
     /// When transactions that ran out of time are looked for.
@@ -95,15 +98,63 @@ pub struct TransactionConfig {
     pub scan_interval_ms: u64,
     /// Largest transaction timeout that InitProducerId accepts (`transaction.max.timeout.ms`).
     pub max_timeout_ms: i32,
+    /// Pause before a batch that met CONCURRENT_TRANSACTIONS is tried again on behalf of a client of version 2
+    /// (`add.partitions.to.txn.retry.backoff.ms`).
+    pub join_backoff_ms: u64,
+    /// The longest time such a batch is tried before the client is told (`add.partitions.to.txn.retry.backoff.max.ms`).
+    pub join_limit_ms: u64,
 }
 
 impl Default for TransactionConfig {
     fn default() -> Self {
         TransactionConfig {
+            version: TransactionVersion::default(),
             outside: Outside::default(),
             timeouts: Timeouts::default(),
             scan_interval_ms: 10_000,
             max_timeout_ms: 900_000,
+            join_backoff_ms: 20,
+            join_limit_ms: 100,
+        }
+    }
+}
+
+/// Kafka's transaction versions, by their number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "i16", into = "i16")]
+pub enum TransactionVersion {
+    /// The old protocol: one epoch for many transactions.
+    #[default]
+    V1,
+    /// KIP-890 part 2: every end moves the epoch on.
+    V2,
+}
+
+impl TransactionVersion {
+    /// The rules that a request of `version` meets where this one is offered, for an API whose requests belong to version 2
+    /// from `since` on.
+    pub(crate) fn of_request(self, version: i16, since: i16) -> Self {
+        if version >= since { self } else { TransactionVersion::V1 }
+    }
+}
+
+impl From<TransactionVersion> for i16 {
+    fn from(version: TransactionVersion) -> Self {
+        match version {
+            TransactionVersion::V1 => 1,
+            TransactionVersion::V2 => 2,
+        }
+    }
+}
+
+impl TryFrom<i16> for TransactionVersion {
+    type Error = String;
+
+    fn try_from(number: i16) -> Result<Self, String> {
+        match number {
+            1 => Ok(TransactionVersion::V1),
+            2 => Ok(TransactionVersion::V2),
+            _ => Err(format!("transaction.version is 1 or 2, not {number}")),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::codec;
 use crate::coordinator::{Compare, KeyValue, Op, OpResponse, Range};
 use crate::gate::{Fault, Snapshot, Stored};
 use crate::layout;
-use crate::producer::ProducerEntry;
+use crate::producer::{self, ProducerEntry};
 use crate::records::{AbortedRange, Body, Head, IndexEntry, TopicEntry};
 use crate::topics;
 use crate::transaction::TxnState;
@@ -21,6 +21,20 @@ use std::sync::Arc;
 const STEP: usize = 24;
 /// How long one agent keeps trying; then the scan takes over.
 const LIMIT_MS: u64 = 10_000;
+
+/// Tells that this agent prepared the end of a transaction (`state`, as stored at `revision`), and has it finished.
+pub(crate) fn begin(context: &Context, id: &str, state: &TxnState, by: &'static str, revision: i64) {
+    rt::event!(
+        "txn.prepared",
+        transactional_id = id,
+        producer_id = state.producer_id,
+        epoch = state.epoch,
+        committed = state.phase.prepared() == Some(true),
+        by = by,
+        revision = revision,
+    );
+    context.steward.finish(Prepared { transactional_id: id.to_string(), found: false });
+}
 
 /// A transaction to be finished.
 pub(crate) struct Prepared {
@@ -168,7 +182,7 @@ struct MarkStep<'a> {
 impl MarkStep<'_> {
     /// Adds one partition's marker; a topic that is gone needs none.
     fn add(&mut self, topic: &str, partition: i32, now: &mut Snapshot) -> Result<(), Fault> {
-        let TxnState { producer_id, epoch, .. } = *self.state;
+        let TxnState { producer_id, epoch, version, .. } = *self.state;
         let topic_entry: Stored<TopicEntry> = now.one()?;
         let head: Stored<Head> = now.one()?;
         let producer: Stored<ProducerEntry> = now.one()?;
@@ -178,14 +192,20 @@ impl MarkStep<'_> {
         let head_revision = head.revision();
         let mut head = head.into_value().unwrap_or_default();
         let offset = head.next_offset;
+        let in_transaction = head.open.contains_key(&producer_id);
+        if !producer::takes_marker(version, producer.value(), in_transaction, epoch) {
+            // The partition has gone on without this transaction; it leaves it, as if its leader had refused.
+            rt::mark!(reachable, "a stale marker was not written");
+            return Ok(());
+        }
         let first_offset = head.open.remove(&producer_id);
         head.next_offset += 1;
-        // A marker moves the producer to its epoch, which fences batches of older ones on this partition.
+        let now_ms = wall_ms();
         let mut producer = producer.into_value().unwrap_or_else(|| ProducerEntry::fresh(epoch));
-        producer.enter(producer.epoch.max(epoch));
+        producer.mark(epoch, now_ms);
         let entry = IndexEntry {
             base_offset: offset,
-            max_timestamp_ms: wall_ms(),
+            max_timestamp_ms: now_ms,
             body: Body::Marker { producer_id, epoch, committed: self.committed },
         };
         rt::mark!(always, "lso <= high watermark", head.last_stable_offset() <= head.high_watermark());

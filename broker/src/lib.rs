@@ -40,6 +40,6 @@ mod topics;
 mod transaction;
 
 pub use agent::Agent;
-pub use config::{AgentConfig, Outside, Routing, Timeouts, TransactionConfig};
+pub use config::{AgentConfig, Outside, Routing, Timeouts, TransactionConfig, TransactionVersion};
 pub use coordinator::Coordinator;
 pub use defects::Defects;

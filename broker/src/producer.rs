@@ -1,7 +1,13 @@
-//! What a partition knows of a producer, and the decision over each batch it sends: kafka.md 2, after
-//! `ProducerStateEntry` and `ProducerAppendInfo` of Kafka 3.8.
+//! What a partition knows of a producer, and the decisions over each batch it sends and each marker: kafka.md 2, after
+//! `ProducerStateEntry` and `ProducerAppendInfo` of Kafka 3.8 and 4.
+//!
+//! One row of kafka.md's table has no place here: a transactional batch beyond the lowest sequence seen during
+//! verification (KAFKA-14920). Kafka asks the transaction coordinator first and appends later; here both happen in one
+//! coordinator transaction, so nothing comes in between. And a marker has no coordinator epoch to be compared: every
+//! agent coordinates, and the transaction's mod revision fences.
 
 use crate::batch::Header;
+use crate::config::TransactionVersion;
 use kafka_protocol::ResponseError;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -13,6 +19,14 @@ const WINDOW: usize = 5;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProducerEntry {
     pub(crate) epoch: i16,
+    /// Kafka's epoch of the coordinator that wrote the last marker: 0 here, -1 as long as there was none.
+    pub(crate) coordinator_epoch: i32,
+    /// Largest timestamp of the last batch, by the producer's clock, or that of a later marker, in ms; -1 if there was
+    /// neither.
+    pub(crate) last_timestamp_ms: i64,
+    /// When the last batch or marker was written, by the agent's wall clock, in ms. Expiry goes by it: a client's clock
+    /// must not end its own window.
+    pub(crate) updated_ms: i64,
     /// The last batches of this epoch, oldest first.
     batches: VecDeque<Remembered>,
 }
@@ -39,12 +53,20 @@ pub(crate) enum Verdict {
 impl ProducerEntry {
     /// A producer that has written nothing under `epoch`.
     pub(crate) fn fresh(epoch: i16) -> Self {
-        ProducerEntry { epoch, batches: VecDeque::new() }
+        ProducerEntry {
+            epoch,
+            coordinator_epoch: -1,
+            last_timestamp_ms: -1,
+            updated_ms: 0,
+            batches: VecDeque::new(),
+        }
     }
 
-    /// Remembers an appended batch.
-    pub(crate) fn append(&mut self, batch: &Header, base_offset: i64) {
+    /// Remembers a batch appended at `now_ms`.
+    pub(crate) fn append(&mut self, batch: &Header, base_offset: i64, now_ms: i64) {
         self.enter(batch.epoch);
+        self.last_timestamp_ms = batch.max_timestamp_ms;
+        self.updated_ms = now_ms;
         if self.batches.len() == WINDOW {
             self.batches.pop_front();
         }
@@ -55,20 +77,56 @@ impl ProducerEntry {
         });
     }
 
+    /// Remembers a marker written at `now_ms`. It moves the producer to its epoch, which fences batches of older ones.
+    pub(crate) fn mark(&mut self, epoch: i16, now_ms: i64) {
+        self.enter(epoch);
+        self.coordinator_epoch = 0;
+        self.last_timestamp_ms = now_ms;
+        self.updated_ms = now_ms;
+    }
+
     /// Moves to `epoch`; a new epoch starts with an empty window.
-    pub(crate) fn enter(&mut self, epoch: i16) {
+    fn enter(&mut self, epoch: i16) {
         if self.epoch != epoch {
-            *self = ProducerEntry::fresh(epoch);
+            self.epoch = epoch;
+            self.batches.clear();
+        }
+    }
+}
+
+/// Decides over a marker of `epoch`, written by the rules of `version`: whether it is one for the producer's transaction here.
+/// A stale one says nothing about a later transaction (KAFKA-19446).
+pub(crate) fn takes_marker(
+    version: TransactionVersion,
+    entry: Option<&ProducerEntry>,
+    in_transaction: bool,
+    epoch: i16,
+) -> bool {
+    let Some(entry) = entry else { return true };
+    match version {
+        TransactionVersion::V1 => epoch >= entry.epoch,
+        TransactionVersion::V2 => {
+            epoch > entry.epoch || (epoch == entry.epoch && (!in_transaction || epoch == i16::MAX))
         }
     }
 }
 
 /// Decides over `batch` of an idempotent producer. `in_transaction` says whether the producer has an open transaction on
-/// this partition.
-pub(crate) fn check(entry: Option<&ProducerEntry>, in_transaction: bool, batch: &Header) -> Verdict {
+/// this partition; `rules` are those of a transactional batch's request.
+pub(crate) fn check(
+    rules: TransactionVersion,
+    entry: Option<&ProducerEntry>,
+    in_transaction: bool,
+    batch: &Header,
+) -> Verdict {
     let Some(entry) = entry else {
-        // Since KIP-360 an unknown producer may begin anywhere: its state may have expired.
-        return Verdict::Accept;
+        return match rules {
+            // Since KIP-360 an unknown producer may begin anywhere: its state may have expired.
+            TransactionVersion::V1 => Verdict::Accept,
+            // Sequences begin anew with every transaction (KAFKA-18202).
+            TransactionVersion::V2 if batch.base_sequence == 0 => Verdict::Accept,
+            TransactionVersion::V2 => Verdict::Refuse(ResponseError::OutOfOrderSequenceNumber),
+        };
     };
     if batch.epoch < entry.epoch {
         return Verdict::Refuse(ResponseError::InvalidProducerEpoch);
@@ -103,9 +161,17 @@ mod tests {
     fn entry() -> ProducerEntry {
         let mut entry = ProducerEntry::fresh(3);
         for n in 0..7 {
-            entry.append(&batch(3, 2 * n, 2), i64::from(2 * n));
+            entry.append(&batch(3, 2 * n, 2), i64::from(2 * n), 0);
         }
         entry
+    }
+
+    /// Every rule but the one for unknown producers is the same in both versions.
+    fn check(entry: Option<&ProducerEntry>, in_transaction: bool, batch: &Header) -> Verdict {
+        let verdict = super::check(TransactionVersion::V1, entry, in_transaction, batch);
+        let new = super::check(TransactionVersion::V2, entry, in_transaction, batch);
+        assert!(entry.is_none() || verdict == new);
+        verdict
     }
 
     const OUT_OF_ORDER: Verdict = Verdict::Refuse(ResponseError::OutOfOrderSequenceNumber);
@@ -131,16 +197,20 @@ mod tests {
         for (row, batch, verdict) in rows {
             assert_eq!(check(Some(&entry), true, &batch), verdict, "{row}");
         }
-        assert_eq!(check(None, false, &batch(3, 99, 1)), Verdict::Accept, "unknown producers begin anywhere");
+        let unknown = |rules, sequence| super::check(rules, None, false, &batch(3, sequence, 1));
+        assert_eq!(unknown(TransactionVersion::V1, 99), Verdict::Accept, "unknown producers begin anywhere");
+        assert_eq!(unknown(TransactionVersion::V1, 0), Verdict::Accept);
+        assert_eq!(unknown(TransactionVersion::V2, 99), OUT_OF_ORDER, "but not in version 2 (KAFKA-18202)");
+        assert_eq!(unknown(TransactionVersion::V2, 0), Verdict::Accept);
     }
 
     #[test]
     fn sequences_wrap_to_zero() {
         let mut entry = ProducerEntry::fresh(0);
-        entry.append(&batch(0, i32::MAX, 1), 10);
+        entry.append(&batch(0, i32::MAX, 1), 10, 0);
         assert_eq!(check(Some(&entry), true, &batch(0, 0, 1)), Verdict::Accept);
-        entry.append(&batch(0, 0, i32::MAX), 11);
-        entry.append(&batch(0, i32::MAX, 2), i64::from(i32::MAX) + 11);
+        entry.append(&batch(0, 0, i32::MAX), 11, 0);
+        entry.append(&batch(0, i32::MAX, 2), i64::from(i32::MAX) + 11, 0);
         assert_eq!(check(Some(&entry), true, &batch(0, 1, 1)), Verdict::Accept, "MAX and 0 were one batch");
     }
 
@@ -155,16 +225,40 @@ mod tests {
     #[test]
     fn a_marker_of_a_new_epoch_empties_the_window() {
         let mut entry = entry();
-        entry.enter(3);
+        entry.mark(3, 0);
         assert_eq!(
             check(Some(&entry), true, &batch(3, 14, 1)),
             Verdict::Accept,
             "same epoch: nothing forgotten"
         );
-        entry.enter(4);
+        entry.mark(4, 0);
         assert_eq!(check(Some(&entry), false, &batch(3, 14, 1)), STALE);
         assert_eq!(check(Some(&entry), false, &batch(4, 0, 1)), Verdict::Accept);
         assert_eq!(check(Some(&entry), false, &batch(4, 1, 1)), OUT_OF_ORDER);
+    }
+
+    #[test]
+    fn a_marker_is_taken_by_its_versions_rule() {
+        use TransactionVersion::{V1, V2};
+        let at = |epoch| ProducerEntry::fresh(epoch);
+        let rows = [
+            // version, marker, stored, transaction open, taken
+            (V1, 3, 3, true, true),
+            (V1, 3, 3, false, true),
+            (V1, 4, 3, true, true),
+            (V1, 2, 3, true, false),
+            (V2, 4, 3, true, true),
+            (V2, 4, 3, false, true),
+            (V2, 3, 3, true, false),
+            (V2, 3, 3, false, true),
+            (V2, 2, 3, false, false),
+            (V2, i16::MAX, i16::MAX, true, true),
+        ];
+        for (version, marker, stored, open, taken) in rows {
+            let row = format!("{version:?}: {marker} over {stored}, open {open}");
+            assert_eq!(takes_marker(version, Some(&at(stored)), open, marker), taken, "{row}");
+        }
+        assert!(takes_marker(V1, None, false, 0) && takes_marker(V2, None, false, 1), "unknown producers");
     }
 
     proptest! {
@@ -177,7 +271,7 @@ mod tests {
                 let batch = batch(0, base_sequence, count);
                 match check(entry.as_ref(), true, &batch) {
                     Verdict::Accept => {
-                        entry.as_mut().unwrap().append(&batch, log.len() as i64);
+                        entry.as_mut().unwrap().append(&batch, log.len() as i64, 0);
                         log.extend(base_sequence..base_sequence + count);
                     }
                     Verdict::Duplicate { base_offset } => {

@@ -10,7 +10,7 @@ use crate::agent::Context;
 use crate::codec;
 use crate::config::Timeouts;
 use crate::coordinator::{Compare, Op, Range};
-use crate::finish::Prepared;
+use crate::finish::{self, Prepared};
 use crate::gate::Fault;
 use crate::layout;
 use crate::transaction::{Phase, TxnState};
@@ -187,7 +187,10 @@ async fn time_out(context: &Context, transactional_id: &str, revision: i64) -> R
     if state.phase != Phase::Ongoing || stored.revision() != revision {
         return Ok(());
     }
-    let aborted = state.timed_out();
+    let mut aborted = state.timed_out(context.config.transactions.version);
+    if aborted.wants_producer_id() {
+        aborted.next_producer_id = context.gate.take_number(layout::producer_id_counter()).await?;
+    }
     rt::preempt("time-out.before-commit").await;
     let guard = vec![Compare::unchanged(key.clone(), revision)];
     let prepare = vec![Op::put(key, codec::encode(&aborted))];
@@ -199,16 +202,7 @@ async fn time_out(context: &Context, transactional_id: &str, revision: i64) -> R
             epoch = aborted.epoch,
             revision = answer.revision,
         );
-        rt::event!(
-            "txn.prepared",
-            transactional_id = transactional_id,
-            producer_id = aborted.producer_id,
-            epoch = aborted.epoch,
-            committed = false,
-            by = "timeout",
-            revision = answer.revision,
-        );
-        context.steward.finish(Prepared { transactional_id: transactional_id.to_string(), found: false });
+        finish::begin(context, transactional_id, &aborted, "timeout", answer.revision);
     }
     Ok(())
 }

@@ -1,11 +1,17 @@
 //! A transaction's state in the coordinator, and the decisions over it: kafka.md 3.2 to 3.4, after `TransactionCoordinator`
-//! and `TransactionMetadata` of Kafka 3.8 (the old protocol, TV1). All functions here are pure.
+//! and `TransactionMetadata` of Kafka 3.8 (the old protocol, version 1) and Kafka 4 (version 2). All functions here are
+//! pure. Which version's rules a request meets is the request's affair; what the coordinator does by itself follows the
+//! version offered.
 //!
-//! One rule is ours (findings.md, "strict client"): InitProducerId with an expected (producer id, epoch) checks that
-//! epoch also while the transaction is Ongoing, and remembers it as the last one, so that the client's own repeat is
-//! recognised. Kafka does neither.
+//! Two rules are ours. InitProducerId with an expected (producer id, epoch) checks that epoch also while the transaction is
+//! Ongoing, and remembers it as the last one, so that the client's own repeat is recognised (findings.md, "strict
+//! client"); Kafka does neither. And a time-out at the last epoch rotates the producer id as an end does, so that the
+//! client's abort recovers there too.
+//!
+//! Kafka marks a fence that could not be written (`hasFailedEpochFence`, KAFKA-9666), because it bumps in memory first.
+//! Here state changes in the coordinator or not at all, so there is nothing to mark.
 
-use crate::config::Outside;
+use crate::config::{Outside, TransactionVersion};
 use crate::coordinator::Compare;
 use crate::defects::Defects;
 use bytes::Bytes;
@@ -25,8 +31,13 @@ pub(crate) struct TxnState {
     pub(crate) epoch: i16,
     /// The producer id before the last rotation; -1 if there was none.
     pub(crate) last_producer_id: i64,
+    /// The producer id that Complete swaps in, taken at Prepare because the epochs of the current one are used up
+    /// (KAFKA-20310: it has to be stored); -1 if there is none.
+    pub(crate) next_producer_id: i64,
     /// The epoch a client held before the last bump it asked for; -1 if the bump was not its own.
     pub(crate) last_epoch: i16,
+    /// The version by whose rules the last end was prepared; its markers follow it.
+    pub(crate) version: TransactionVersion,
     pub(crate) timeout_ms: i32,
     pub(crate) phase: Phase,
 }
@@ -68,7 +79,9 @@ impl TxnState {
             producer_id,
             epoch: 0,
             last_producer_id: -1,
+            next_producer_id: -1,
             last_epoch: NONE,
+            version: TransactionVersion::V1,
             timeout_ms,
             phase: Phase::Empty,
         }
@@ -78,27 +91,58 @@ impl TxnState {
         TxnState { phase: Phase::Ongoing, ..self.clone() }
     }
 
-    pub(crate) fn prepared(&self, committed: bool) -> Self {
-        TxnState { phase: Phase::prepare(committed), ..self.clone() }
+    /// An end of `version`. Version 2 moves the epoch on, so the markers carry the new one.
+    fn prepared(&self, version: TransactionVersion, committed: bool) -> Self {
+        let phase = Phase::prepare(committed);
+        match version {
+            TransactionVersion::V1 => TxnState { phase, version, ..self.clone() },
+            TransactionVersion::V2 => {
+                let epoch = self.epoch.saturating_add(1);
+                TxnState { phase, version, epoch, last_epoch: self.epoch, ..self.clone() }
+            }
+        }
     }
 
     pub(crate) fn completed(&self, committed: bool) -> Self {
-        TxnState { phase: Phase::complete(committed), ..self.clone() }
+        let ended = TxnState { phase: Phase::complete(committed), ..self.clone() };
+        if self.next_producer_id < 0 {
+            return ended;
+        }
+        let (producer_id, epoch) = self.held();
+        TxnState { producer_id, epoch, last_producer_id: self.producer_id, next_producer_id: -1, ..ended }
     }
 
-    /// An abort by the coordinator itself: the epoch moves on, so that the producer is fenced.
-    pub(crate) fn fenced(&self, last_epoch: i16) -> Self {
+    /// An abort by the coordinator itself: the epoch moves on, so that the producer is fenced. It does so once in either
+    /// version (KAFKA-19367).
+    fn fenced(&self, last_epoch: i16) -> Self {
         TxnState {
             epoch: self.epoch.saturating_add(1),
             last_epoch,
+            version: TransactionVersion::V1,
             phase: Phase::PrepareAbort,
             ..self.clone()
         }
     }
 
-    /// An abort because the transaction ran out of time; the producer cannot recover from it (KIP-588).
-    pub(crate) fn timed_out(&self) -> Self {
-        self.fenced(NONE)
+    /// An abort because the transaction ran out of time. Where version 1 is offered the producer cannot recover from it
+    /// (KIP-588); where version 2 is, its own abort counts as a repeat of this one.
+    pub(crate) fn timed_out(&self, offered: TransactionVersion) -> Self {
+        match offered {
+            TransactionVersion::V1 => self.fenced(NONE),
+            TransactionVersion::V2 => self.prepared(offered, false),
+        }
+    }
+
+    /// Whether a prepared end needs a next producer id: it used up the last epoch that a client may hold.
+    pub(crate) fn wants_producer_id(&self) -> bool {
+        self.version == TransactionVersion::V2
+            && self.last_epoch == EPOCH_MAX
+            && self.phase.prepared().is_some()
+    }
+
+    /// Producer id and epoch that the client uses next.
+    pub(crate) fn held(&self) -> (i64, i16) {
+        if self.next_producer_id < 0 { (self.producer_id, self.epoch) } else { (self.next_producer_id, 0) }
     }
 }
 
@@ -113,18 +157,58 @@ pub(crate) enum End {
     Refuse(ResponseError),
 }
 
-/// Decides over EndTxn (request versions 0 to 4).
-pub(crate) fn end(state: Option<&TxnState>, producer_id: i64, epoch: i16, committed: bool) -> End {
+/// Decides over EndTxn of a client of `version`.
+pub(crate) fn end(
+    version: TransactionVersion,
+    state: Option<&TxnState>,
+    producer_id: i64,
+    epoch: i16,
+    committed: bool,
+) -> End {
+    match version {
+        TransactionVersion::V1 => end_v1(state, producer_id, epoch, committed),
+        TransactionVersion::V2 => end_v2(state, producer_id, epoch, committed),
+    }
+}
+
+fn end_v1(state: Option<&TxnState>, producer_id: i64, epoch: i16, committed: bool) -> End {
     let state = match own(state, producer_id, epoch) {
         Ok(state) => state,
         Err(error) => return End::Refuse(error),
     };
     match (state.phase, committed) {
-        (Phase::Ongoing, _) => End::Decide(state.prepared(committed)),
+        (Phase::Ongoing, _) => End::Decide(state.prepared(TransactionVersion::V1, committed)),
         (Phase::CompleteCommit, true) | (Phase::CompleteAbort, false) => End::Already,
         (Phase::PrepareCommit, true) | (Phase::PrepareAbort, false) => {
             End::Refuse(ResponseError::ConcurrentTransactions)
         }
+        _ => End::Refuse(ResponseError::InvalidTxnState),
+    }
+}
+
+/// Kafka's rows for PrepareCommit and PrepareAbort are never reached: a prepared transaction has its markers out, which is
+/// asked first, because the producer id may be about to change (KAFKA-18464).
+fn end_v2(state: Option<&TxnState>, producer_id: i64, epoch: i16, committed: bool) -> End {
+    let Some(state) = state else { return End::Refuse(ResponseError::InvalidProducerIdMapping) };
+    if state.phase.prepared().is_some() {
+        return End::Refuse(ResponseError::ConcurrentTransactions);
+    }
+    let rotated = producer_id == state.last_producer_id && epoch == EPOCH_MAX && state.epoch == 0;
+    if producer_id != state.producer_id && !rotated {
+        return End::Refuse(ResponseError::InvalidProducerIdMapping);
+    }
+    // The epoch after the last one is only ever a fence: nobody may be told to use it.
+    let retry = rotated || (epoch == state.epoch - 1 && state.epoch <= EPOCH_MAX);
+    let ended = matches!(state.phase, Phase::CompleteCommit | Phase::CompleteAbort);
+    match (state.phase, committed) {
+        _ if !(epoch == state.epoch && epoch <= EPOCH_MAX || (retry && ended)) => {
+            End::Refuse(ResponseError::ProducerFenced)
+        }
+        (Phase::CompleteCommit, true) | (Phase::CompleteAbort, false) if retry => End::Already,
+        (Phase::CompleteCommit | Phase::CompleteAbort, _) if retry => {
+            End::Refuse(ResponseError::InvalidTxnState)
+        }
+        (Phase::Ongoing, _) | (_, false) => End::Decide(state.prepared(TransactionVersion::V2, committed)),
         _ => End::Refuse(ResponseError::InvalidTxnState),
     }
 }
@@ -154,16 +238,22 @@ pub(crate) enum Admission {
     Refuse(ResponseError),
 }
 
-/// Decides over a transactional batch of (`producer_id`, `epoch`) by the setting `outside` (findings.md). `listed` says
-/// whether the transaction lists the batch's partition.
+/// Decides over a transactional batch of (`producer_id`, `epoch`): by the setting `outside` (findings.md) if it comes by a
+/// request of version 1; one of version 2 joins. `listed` says whether the transaction lists the batch's partition.
 pub(crate) fn admit(
+    version: TransactionVersion,
     outside: Outside,
     state: Option<&TxnState>,
     listed: bool,
     producer_id: i64,
     epoch: i16,
 ) -> Admission {
-    if outside == Outside::Local {
+    if version == TransactionVersion::V2 {
+        // Asked first: the producer id may be about to change.
+        if state.is_some_and(|state| state.phase.prepared().is_some()) {
+            return Admission::Refuse(ResponseError::ConcurrentTransactions);
+        }
+    } else if outside == Outside::Local {
         // The partition asks nobody, except that nothing may land while the end is being written.
         let ending =
             state.filter(|state| state.producer_id == producer_id && state.phase.prepared().is_some());
@@ -178,12 +268,14 @@ pub(crate) fn admit(
         Err(ResponseError::ProducerFenced) => return Admission::Refuse(ResponseError::InvalidProducerEpoch),
         Err(error) => return Admission::Refuse(error),
     };
-    match (state.phase, outside) {
+    match (state.phase, listed) {
         (Phase::PrepareCommit | Phase::PrepareAbort, _) => {
             Admission::Refuse(ResponseError::ConcurrentTransactions)
         }
-        (Phase::Ongoing, _) if listed => Admission::Append,
-        (phase, Outside::Implicit) => Admission::Join { begin: phase != Phase::Ongoing },
+        (Phase::Ongoing, true) => Admission::Append,
+        (phase, _) if version == TransactionVersion::V2 || outside == Outside::Implicit => {
+            Admission::Join { begin: phase != Phase::Ongoing }
+        }
         _ => Admission::Refuse(ResponseError::TransactionAbortable),
     }
 }

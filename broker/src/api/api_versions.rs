@@ -1,20 +1,32 @@
 //! ApiVersions (18): kafka.md 1.1.
+//!
+//! Clients turn to transaction version 2 when they see the finalized feature `transaction.version` at 2, not when they see
+//! EndTxn 5. Where version 1 is offered no feature is finalized, as by Kafka before 4.
 
-use super::APIS;
+use super::{APIS, text};
+use crate::config::TransactionVersion;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::ApiKey;
 use kafka_protocol::messages::ApiVersionsResponse;
-use kafka_protocol::messages::api_versions_response::ApiVersion;
+use kafka_protocol::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey, SupportedFeatureKey};
+
+/// The feature that names the transaction protocol.
+const TRANSACTION_VERSION: &str = "transaction.version";
+/// Epoch of the finalized features. They change with the setting only; clients look again when it grows.
+const FEATURES_EPOCH: i64 = 1;
 
 /// The answer and the version to encode it in: a client that asks in an unknown version is answered in version 0, which
 /// every client reads, with the range to choose from (KIP-511).
-pub(super) fn handle(version: i16) -> (i16, ApiVersionsResponse) {
+pub(super) fn handle(offered: TransactionVersion, version: i16) -> (i16, ApiVersionsResponse) {
     let known =
         APIS.iter().any(|api| api.key == ApiKey::ApiVersions && (api.min..=api.max).contains(&version));
     if known {
-        (version, ApiVersionsResponse::default().with_api_keys(APIS.iter().map(entry).collect()))
+        let apis = APIS.iter().map(|api| entry(api, offered)).collect();
+        let response = ApiVersionsResponse::default().with_api_keys(apis);
+        (version, if offered == TransactionVersion::V2 { with_features(response, offered) } else { response })
     } else {
-        let own = APIS.iter().filter(|api| api.key == ApiKey::ApiVersions).map(entry).collect();
+        let own = APIS.iter().filter(|api| api.key == ApiKey::ApiVersions);
+        let own = own.map(|api| entry(api, offered)).collect();
         let refused = ApiVersionsResponse::default()
             .with_error_code(ResponseError::UnsupportedVersion.code())
             .with_api_keys(own);
@@ -22,8 +34,27 @@ pub(super) fn handle(version: i16) -> (i16, ApiVersionsResponse) {
     }
 }
 
-fn entry(api: &super::Api) -> ApiVersion {
-    ApiVersion::default().with_api_key(api.key as i16).with_min_version(api.min).with_max_version(api.max)
+fn entry(api: &super::Api, offered: TransactionVersion) -> ApiVersion {
+    ApiVersion::default()
+        .with_api_key(api.key as i16)
+        .with_min_version(api.min)
+        .with_max_version(api.max(offered))
+}
+
+fn with_features(response: ApiVersionsResponse, offered: TransactionVersion) -> ApiVersionsResponse {
+    let level = i16::from(offered);
+    let supported = SupportedFeatureKey::default()
+        .with_name(text(TRANSACTION_VERSION))
+        .with_min_version(0)
+        .with_max_version(TransactionVersion::V2.into());
+    let finalized = FinalizedFeatureKey::default()
+        .with_name(text(TRANSACTION_VERSION))
+        .with_min_version_level(level)
+        .with_max_version_level(level);
+    response
+        .with_supported_features(vec![supported])
+        .with_finalized_features_epoch(FEATURES_EPOCH)
+        .with_finalized_features(vec![finalized])
 }
 
 #[cfg(test)]
@@ -32,21 +63,27 @@ mod tests {
 
     #[test]
     fn an_unknown_version_is_answered_in_version_0() {
-        let (version, response) = handle(77);
+        let (version, response) = handle(TransactionVersion::V1, 77);
         assert_eq!((version, response.error_code), (0, 35));
         let [own] = &response.api_keys[..] else { panic!("only ApiVersions") };
         assert_eq!((own.api_key, own.min_version, own.max_version), (18, 0, 4));
     }
 
     #[test]
-    fn produce_is_advertised_from_0_and_end_txn_to_4() {
-        let (version, response) = handle(3);
-        assert_eq!((version, response.error_code), (3, 0));
-        let range = |key: i16| {
+    fn the_transaction_version_offered_shows_in_versions_and_features() {
+        let range = |response: &ApiVersionsResponse, key: i16| {
             let api = response.api_keys.iter().find(|api| api.api_key == key).unwrap();
             (api.min_version, api.max_version)
         };
-        assert_eq!((range(0), range(26)), ((0, 12), (0, 4)));
-        assert_eq!(response.finalized_features_epoch, -1, "no finalized features: no TV2");
+        let (version, old) = handle(TransactionVersion::V1, 3);
+        assert_eq!((version, old.error_code), (3, 0));
+        assert_eq!((range(&old, 0), range(&old, 26)), ((0, 12), (0, 4)));
+        assert_eq!((old.finalized_features_epoch, old.finalized_features.len()), (-1, 0));
+        let (_, new) = handle(TransactionVersion::V2, 3);
+        assert_eq!((range(&new, 0), range(&new, 26)), ((0, 12), (0, 5)));
+        let [feature] = &new.finalized_features[..] else { panic!("one feature") };
+        assert_eq!(feature.name.as_str(), "transaction.version");
+        assert_eq!((feature.min_version_level, feature.max_version_level), (2, 2));
+        assert_eq!(new.finalized_features_epoch, 1);
     }
 }

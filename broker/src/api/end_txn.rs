@@ -1,15 +1,16 @@
-//! EndTxn (26), versions 0 to 4: kafka.md 3.4, decided by `transaction::end`.
+//! EndTxn (26), versions 0 to 5: kafka.md 3.4, decided by `transaction::end`. Version 5 is that of transaction version 2.
 //!
-//! The request says no more than (transactional id, producer id, epoch, commit or abort), so the agent cannot know which
-//! transaction of that epoch is meant. It loops: read the state, decide, send one coordinator transaction guarded by
+//! The request says no more than (transactional id, producer id, epoch, commit or abort), so below version 5 the agent
+//! cannot know which transaction of that epoch is meant. It loops: read the state, decide, send one coordinator transaction guarded by
 //! the revision read; on a time-out or a failed guard read again and end *what is current then*. That is Kafka's old
 //! protocol, and with it comes KAFKA-17754 (findings.md, finding 9).
 
 use super::fenced_since;
 use crate::agent::Context;
 use crate::codec;
+use crate::config::TransactionVersion;
 use crate::coordinator::{Op, Range};
-use crate::finish::Prepared;
+use crate::finish::{self, Prepared};
 use crate::gate::Fault;
 use crate::layout;
 use crate::transaction::{self, End, TxnState};
@@ -18,23 +19,26 @@ use kafka_protocol::messages::{EndTxnRequest, EndTxnResponse, ProducerId};
 
 /// First version with PRODUCER_FENCED.
 const FENCED_SINCE: i16 = 2;
+/// First version of transaction version 2.
+const V2_SINCE: i16 = 5;
 
-/// What the agent did.
+/// What the agent did, and the producer id and epoch that the client uses next.
 enum Ended {
-    Decided,
-    Already,
+    Decided((i64, i16)),
+    Already((i64, i16)),
 }
 
 pub(super) async fn handle(context: &Context, version: i16, request: EndTxnRequest) -> EndTxnResponse {
-    let (code, what) = match end(context, &request).await {
-        Ok(Ended::Decided) => (0, "decided"),
-        Ok(Ended::Already) => (0, "already"),
+    let rules = context.config.transactions.version.of_request(version, V2_SINCE);
+    let (code, what, held) = match end(context, rules, &request).await {
+        Ok(Ended::Decided(held)) => (0, "decided", held),
+        Ok(Ended::Already(held)) => (0, "already", held),
         Err(ResponseError::InvalidTxnState | ResponseError::ConcurrentTransactions)
-            if context.config.defects.lenient_end =>
+            if context.config.defects.lenient_end && rules == TransactionVersion::V1 =>
         {
-            (0, "already")
+            (0, "already", NOBODY)
         }
-        Err(error) => (fenced_since(error, version, FENCED_SINCE).code(), "refused"),
+        Err(error) => (fenced_since(error, version, FENCED_SINCE).code(), "refused", NOBODY),
     };
     rt::event!(
         "end_txn.answered",
@@ -45,22 +49,31 @@ pub(super) async fn handle(context: &Context, version: i16, request: EndTxnReque
         code = code,
         what = what,
     );
-    answer(code)
+    answer(code, if rules == TransactionVersion::V2 { held } else { NOBODY })
 }
 
-/// No producer id or epoch is handed out before version 5.
-fn answer(code: i16) -> EndTxnResponse {
-    EndTxnResponse::default().with_error_code(code).with_producer_id(ProducerId(-1)).with_producer_epoch(-1)
+/// No producer id and no epoch: what errors and versions below 5 are told.
+const NOBODY: (i64, i16) = (-1, -1);
+
+fn answer(code: i16, (producer_id, epoch): (i64, i16)) -> EndTxnResponse {
+    EndTxnResponse::default()
+        .with_error_code(code)
+        .with_producer_id(ProducerId(producer_id))
+        .with_producer_epoch(epoch)
 }
 
-async fn end(context: &Context, request: &EndTxnRequest) -> Result<Ended, ResponseError> {
+async fn end(
+    context: &Context,
+    rules: TransactionVersion,
+    request: &EndTxnRequest,
+) -> Result<Ended, ResponseError> {
     if request.transactional_id.is_empty() {
         return Err(ResponseError::InvalidRequest);
     }
     let mut patience = context.patience_for(context.config.end_txn_limit_ms);
     let mut changed = false;
     loop {
-        match attempt(context, request).await {
+        match attempt(context, rules, request).await {
             Ok(Attempt::Answer(answer)) => {
                 rt::mark!(sometimes, "an end was decided after a failed compare", changed && answer.is_ok());
                 return answer;
@@ -79,15 +92,21 @@ enum Attempt {
     Changed,
 }
 
-async fn attempt(context: &Context, request: &EndTxnRequest) -> Result<Attempt, Fault> {
+async fn attempt(
+    context: &Context,
+    rules: TransactionVersion,
+    request: &EndTxnRequest,
+) -> Result<Attempt, Fault> {
     let id = request.transactional_id.as_str();
     let key = layout::txn(id);
     let stored = context.gate.read(vec![Range::key(key.clone())]).await?.one::<TxnState>()?;
-    let decision =
-        transaction::end(stored.value(), request.producer_id.0, request.producer_epoch, request.committed);
-    let prepared = match decision {
+    let (producer_id, epoch) = (request.producer_id.0, request.producer_epoch);
+    let mut prepared = match transaction::end(rules, stored.value(), producer_id, epoch, request.committed) {
         End::Decide(prepared) => prepared,
-        End::Already => return Ok(Attempt::Answer(Ok(Ended::Already))),
+        End::Already => {
+            let held = stored.value().map_or(NOBODY, TxnState::held);
+            return Ok(Attempt::Answer(Ok(Ended::Already(held))));
+        }
         End::Refuse(error) => {
             if stored.value().is_some_and(|state| state.phase.prepared().is_some()) {
                 context.steward.finish(Prepared { transactional_id: id.to_string(), found: true });
@@ -95,6 +114,9 @@ async fn attempt(context: &Context, request: &EndTxnRequest) -> Result<Attempt, 
             return Ok(Attempt::Answer(Err(error)));
         }
     };
+    if prepared.wants_producer_id() {
+        prepared.next_producer_id = context.gate.take_number(layout::producer_id_counter()).await?;
+    }
     rt::preempt("end-txn.before-commit").await;
     let defects = &context.config.defects;
     let guard = transaction::prepare_guard(defects, key.clone(), stored.revision(), stored.bytes());
@@ -102,17 +124,8 @@ async fn attempt(context: &Context, request: &EndTxnRequest) -> Result<Attempt, 
     let Some(answer) = context.gate.commit(vec![guard], prepare).await? else {
         return Ok(Attempt::Changed);
     };
-    rt::event!(
-        "txn.prepared",
-        transactional_id = id,
-        producer_id = prepared.producer_id,
-        epoch = prepared.epoch,
-        committed = request.committed,
-        by = "client",
-        revision = answer.revision,
-    );
-    context.steward.finish(Prepared { transactional_id: id.to_string(), found: false });
-    Ok(Attempt::Answer(Ok(Ended::Decided)))
+    finish::begin(context, id, &prepared, "client", answer.revision);
+    Ok(Attempt::Answer(Ok(Ended::Decided(prepared.held()))))
 }
 
 #[cfg(test)]
@@ -120,13 +133,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_answer_hands_out_a_producer_id() {
-        for code in [0, 48, 51, 90] {
-            let answer = answer(code);
+    fn an_error_hands_out_no_producer_id() {
+        for code in [48, 51, 90] {
+            let answer = answer(code, NOBODY);
             assert_eq!(
                 (answer.error_code, answer.producer_id, answer.producer_epoch),
                 (code, ProducerId(-1), -1)
             );
         }
+        let granted = answer(0, (7, 3));
+        assert_eq!((granted.producer_id, granted.producer_epoch), (ProducerId(7), 3));
     }
 }

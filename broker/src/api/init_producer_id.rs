@@ -4,7 +4,7 @@ use super::fenced_since;
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Compare, Op, Range};
-use crate::finish::Prepared;
+use crate::finish::{self, Prepared};
 use crate::gate::Fault;
 use crate::layout;
 use crate::transaction::{self, Init, TxnState};
@@ -123,16 +123,7 @@ async fn attempt(
     if !fence {
         return Ok(Some(Ok((next.producer_id, next.epoch))));
     }
-    rt::event!(
-        "txn.prepared",
-        transactional_id = id,
-        producer_id = next.producer_id,
-        epoch = next.epoch,
-        committed = false,
-        by = "fencing",
-        revision = answer.revision,
-    );
-    context.steward.finish(Prepared { transactional_id: id.to_string(), found: false });
+    finish::begin(context, id, &next, "fencing", answer.revision);
     Ok(Some(Err(ResponseError::ConcurrentTransactions)))
 }
 

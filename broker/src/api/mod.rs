@@ -1,6 +1,6 @@
 //! The Kafka APIs this agent serves, their versions, and the way from a frame to an answer. One file per API.
 //!
-//! Versions are those of kafka.md 1.0, cut to the old transaction protocol: EndTxn ends at 4. Produce is advertised
+//! Versions are those of kafka.md 1.0. Where transaction version 1 is offered, EndTxn ends at 4. Produce is advertised
 //! from 0 because librdkafka wants it so (KAFKA-18659), and served from 3.
 
 mod add_partitions_to_txn;
@@ -15,26 +15,38 @@ mod metadata;
 mod produce;
 
 use crate::agent::Context;
+use crate::config::TransactionVersion;
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{ApiKey, RequestHeader, ResponseHeader};
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, StrBytes};
 
-/// An API's versions: advertised from `min`, served from `served_min`, both up to `max`.
+/// An API's versions: advertised from `min`, served from `served_min`, both up to `max`, or up to `max_v1` where
+/// transaction version 1 is offered.
 struct Api {
     key: ApiKey,
     min: i16,
     served_min: i16,
     max: i16,
+    max_v1: i16,
 }
 
 const fn api(key: ApiKey, min: i16, max: i16) -> Api {
-    Api { key, min, served_min: min, max }
+    Api { key, min, served_min: min, max, max_v1: max }
+}
+
+impl Api {
+    fn max(&self, offered: TransactionVersion) -> i16 {
+        match offered {
+            TransactionVersion::V1 => self.max_v1,
+            TransactionVersion::V2 => self.max,
+        }
+    }
 }
 
 /// Everything served, by API key.
 const APIS: [Api; 10] = [
-    Api { key: ApiKey::Produce, min: 0, served_min: 3, max: 12 },
+    Api { served_min: 3, ..api(ApiKey::Produce, 0, 12) },
     api(ApiKey::Fetch, 4, 16),
     api(ApiKey::ListOffsets, 1, 8),
     api(ApiKey::Metadata, 0, 12),
@@ -43,7 +55,7 @@ const APIS: [Api; 10] = [
     api(ApiKey::CreateTopics, 2, 7),
     api(ApiKey::InitProducerId, 0, 5),
     api(ApiKey::AddPartitionsToTxn, 0, 3),
-    api(ApiKey::EndTxn, 0, 4),
+    Api { max_v1: 4, ..api(ApiKey::EndTxn, 0, 5) },
 ];
 
 /// What becomes of a request.
@@ -82,13 +94,13 @@ struct Request {
 
 impl Request {
     /// Reads the header; `None` if it cannot be understood.
-    fn read(mut frame: Bytes) -> Option<Self> {
+    fn read(mut frame: Bytes, offered: TransactionVersion) -> Option<Self> {
         let code = i16::from_be_bytes([*frame.first()?, *frame.get(1)?]);
         let version = i16::from_be_bytes([*frame.get(2)?, *frame.get(3)?]);
         let correlation_id = i32::from_be_bytes(frame.get(4..8)?.try_into().ok()?);
         let api = ApiKey::try_from(code).ok()?;
         let served = APIS.iter().find(|served| served.key as i16 == code)?;
-        if (served.served_min..=served.max).contains(&version) {
+        if (served.served_min..=served.max(offered)).contains(&version) {
             RequestHeader::decode(&mut frame, api.request_header_version(version)).ok()?;
         } else if api != ApiKey::ApiVersions {
             return None;
@@ -119,7 +131,7 @@ impl Request {
 
 /// Executes one request.
 pub(crate) async fn handle(context: &Context, frame: Bytes) -> Answer {
-    match Request::read(frame) {
+    match Request::read(frame, context.config.transactions.version) {
         Some(request) => answer(context, request).await.unwrap_or(Answer::Close),
         None => Answer::Close,
     }
@@ -149,7 +161,7 @@ async fn answer(context: &Context, mut request: Request) -> Option<Answer> {
             }
         }
         ApiKey::ApiVersions => {
-            let (version, response) = api_versions::handle(version);
+            let (version, response) = api_versions::handle(context.config.transactions.version, version);
             request.reply(version, &response, Some(response.error_code))
         }
         ApiKey::Fetch => serve!(fetch),
@@ -191,10 +203,11 @@ mod tests {
 
     #[test]
     fn short_and_foreign_frames_are_not_understood() {
+        let read = |frame| Request::read(frame, TransactionVersion::V1);
         for frame in [&[][..], &[0; 7], &[0, 99, 0, 0, 0, 0, 0, 1], &[0, 0, 0, 2, 0, 0, 0, 1, 0xff, 0xff]] {
-            assert!(Request::read(Bytes::copy_from_slice(frame)).is_none(), "{frame:?}");
+            assert!(read(Bytes::copy_from_slice(frame)).is_none(), "{frame:?}");
         }
-        let unknown_version = Request::read(Bytes::from_static(&[0, 18, 0, 77, 0, 0, 0, 9])).unwrap();
+        let unknown_version = read(Bytes::from_static(&[0, 18, 0, 77, 0, 0, 0, 9])).unwrap();
         assert_eq!((unknown_version.version, unknown_version.correlation_id), (77, 9));
     }
 

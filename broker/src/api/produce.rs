@@ -2,16 +2,19 @@
 
 use super::text;
 use crate::agent::Context;
-use crate::append::{self, GROUP, Placed, Submission};
+use crate::append::{self, Claim, GROUP, Placed, Submission};
 use crate::batch;
+use crate::config::TransactionVersion;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use kafka_protocol::messages::{ProduceRequest, ProduceResponse};
+use rt::time::{Instant, sleep};
+use std::time::Duration;
 
 /// First version whose clients understand TRANSACTION_ABORTABLE (KIP-890).
 const ABORTABLE_SINCE: i16 = 11;
-/// First version whose clients understand the coordinator's own errors.
-const COORDINATOR_ERRORS_SINCE: i16 = 12;
+/// First version whose clients understand the coordinator's own errors, and first of transaction version 2.
+const V2_SINCE: i16 = 12;
 
 /// What the client gets.
 pub(super) enum Outcome {
@@ -27,7 +30,7 @@ type Result = std::result::Result<Placed, ResponseError>;
 pub(super) async fn handle(context: &Context, version: i16, request: ProduceRequest) -> Outcome {
     let acks = request.acks;
     let results = match acks {
-        -1..=1 => execute(context, &request).await,
+        -1..=1 => execute(context, version, &request).await,
         _ => {
             let partitions = request.topic_data.iter().map(|topic| topic.partition_data.len()).sum();
             vec![Err(ResponseError::InvalidRequiredAcks); partitions]
@@ -41,7 +44,7 @@ pub(super) async fn handle(context: &Context, version: i16, request: ProduceRequ
 }
 
 /// One result per partition, in the order of the request.
-async fn execute(context: &Context, request: &ProduceRequest) -> Vec<Result> {
+async fn execute(context: &Context, version: i16, request: &ProduceRequest) -> Vec<Result> {
     let mut results = Vec::new();
     let mut waiting = Vec::new();
     let mut transactional = Vec::new();
@@ -75,17 +78,49 @@ async fn execute(context: &Context, request: &ProduceRequest) -> Vec<Result> {
         results.fill(Err(ResponseError::InvalidProducerIdMapping));
         return results;
     }
-    let id = request.transactional_id.as_ref().filter(|_| !transactional.is_empty()).map(|id| id.as_str());
+    let id = request.transactional_id.as_ref().filter(|_| !transactional.is_empty());
+    let rules = context.config.transactions.version.of_request(version, V2_SINCE);
+    let claim = id.map(|id| Claim { transactional_id: id.as_str(), rules });
     let limit_ms = context.config.request_limit_ms.min(request.timeout_ms.max(0) as u64);
     let mut patience = context.patience_for(limit_ms);
+    let rejoin = Rejoin::new(context, rules);
+    let mut again = Vec::new();
     while !waiting.is_empty() {
         let (at, group): (Vec<usize>, Vec<Submission>) = take_group(&mut waiting).into_iter().unzip();
-        let appended = append::append(context, id, &group, &mut patience).await;
-        for (at, result) in at.into_iter().zip(appended) {
+        let appended = append::append(context, claim, &group, &mut patience).await;
+        for ((at, submission), result) in at.into_iter().zip(group).zip(appended) {
+            if rejoin.wants(&result) {
+                again.push((at, submission));
+            }
             results[at] = result;
+        }
+        if waiting.is_empty() && !again.is_empty() {
+            sleep(rejoin.backoff).await;
+            waiting = std::mem::take(&mut again);
         }
     }
     results
+}
+
+/// How long batches that meet CONCURRENT_TRANSACTIONS are tried again: a client of version 2 sends the next transaction's
+/// batches while the markers of the last are being written (kafka.md 3.7).
+struct Rejoin {
+    backoff: Duration,
+    deadline: Instant,
+}
+
+impl Rejoin {
+    fn new(context: &Context, rules: TransactionVersion) -> Self {
+        let config = &context.config.transactions;
+        let limit_ms = if rules == TransactionVersion::V2 { config.join_limit_ms } else { 0 };
+        let deadline = Instant::now() + Duration::from_millis(limit_ms);
+        Rejoin { backoff: Duration::from_millis(config.join_backoff_ms), deadline }
+    }
+
+    fn wants(&self, result: &Result) -> bool {
+        *result == Err(ResponseError::ConcurrentTransactions)
+            && Instant::now() + self.backoff <= self.deadline
+    }
 }
 
 /// Takes batches of different partitions, as many as one commit may carry.
@@ -139,9 +174,7 @@ fn refused(index: i32, error: ResponseError) -> PartitionProduceResponse {
 fn disguise(error: ResponseError, version: i16) -> ResponseError {
     match error {
         ResponseError::TransactionAbortable if version < ABORTABLE_SINCE => ResponseError::InvalidTxnState,
-        ResponseError::ConcurrentTransactions if version < COORDINATOR_ERRORS_SINCE => {
-            ResponseError::NotEnoughReplicas
-        }
+        ResponseError::ConcurrentTransactions if version < V2_SINCE => ResponseError::NotEnoughReplicas,
         other => other,
     }
 }
