@@ -4,7 +4,8 @@
 //! outside their processes. An agent has no disk. It takes a factory for the agent, so that somebody else's broker can
 //! be put in the tank.
 
-use crate::config::{Config, ETCD_PORT, KAFKA_PORT, S3_PORT};
+use crate::config::Config;
+pub use crate::config::{ETCD_PORT, KAFKA_PORT, S3_PORT};
 use crate::coordinator::EtcdCoordinator;
 use broker::Coordinator;
 use rt::host::BoxFuture;
@@ -34,8 +35,8 @@ pub struct AgentSeat {
 /// Makes an agent's process: called at every start of one. It ends when the future does.
 pub type MakeAgent = Arc<dyn Fn(&Config, AgentSeat) -> BoxFuture<()> + Send + Sync>;
 
-/// Starts the cluster of `config`.
-pub(crate) fn start(config: &Config, agent: &MakeAgent) {
+/// Starts the cluster of `config`. Called by the script of a run.
+pub fn start(config: &Config, agent: &MakeAgent) {
     let (disk, server) = (fake_etcd::Disk::default(), config.coordinator.clone());
     node::add(COORDINATOR, Role::Coordinator, None, move |_| {
         let (disk, server) = (disk.clone(), server.clone());

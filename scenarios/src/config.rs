@@ -108,8 +108,8 @@ impl Config {
 }
 
 /// The port on which agents serve Kafka.
-pub(crate) const KAFKA_PORT: u16 = 9092;
+pub const KAFKA_PORT: u16 = 9092;
 /// The port of the coordinator.
-pub(crate) const ETCD_PORT: u16 = 2379;
+pub const ETCD_PORT: u16 = 2379;
 /// The port of the object store.
-pub(crate) const S3_PORT: u16 = 9000;
+pub const S3_PORT: u16 = 9000;

@@ -1,0 +1,5 @@
+//! Real agents under real frames: each test is a simulated world with etcd, an object store and agents, and a client that
+//! speaks Kafka's protocol byte by byte. One file per part of the broker.
+
+mod harness;
+mod storage;
