@@ -8,7 +8,8 @@ use crate::head_watch::{self, HeadWatch};
 use crate::records::AgentEntry;
 use crate::steward::{self, Steward};
 use crate::topics::TopicNames;
-use crate::{connection, finish, membership};
+use crate::writer::{self, Inbox, Writer};
+use crate::{chores, collector, compaction, connection, finish, membership};
 use object_store::ObjectStore;
 use rt::net::TcpListener;
 use rt::time::sleep;
@@ -24,6 +25,7 @@ pub(crate) struct Context {
     pub(crate) config: AgentConfig,
     pub(crate) gate: Gate,
     pub(crate) chunks: Chunks,
+    pub(crate) writer: Writer,
     pub(crate) heads: HeadWatch,
     pub(crate) topic_names: TopicNames,
     pub(crate) steward: Steward,
@@ -54,30 +56,37 @@ impl Context {
 pub struct Agent {
     context: Arc<Context>,
     prepared: mpsc::UnboundedReceiver<finish::Prepared>,
+    inbox: Inbox,
 }
 
 impl Agent {
     /// An agent over a coordinator and an object store. It touches neither before [`Agent::serve`].
     pub fn new(config: AgentConfig, coordinator: Arc<dyn Coordinator>, store: Arc<dyn ObjectStore>) -> Self {
         let (steward, prepared) = Steward::new();
+        let (writer, inbox) = Writer::new();
         let context = Context {
             gate: Gate::new(coordinator, config.coordinator_timeout_ms),
             chunks: Chunks::new(store, config.store_timeout_ms, config.cache_max_bytes),
+            writer,
             heads: HeadWatch::default(),
             topic_names: TopicNames::default(),
             steward,
             config,
         };
-        Agent { context: Arc::new(context), prepared }
+        Agent { context: Arc::new(context), prepared, inbox }
     }
 
     /// Registers and serves until dropped. It goes on while coordinator or store are away, and answers retriable errors.
     pub async fn serve(self, listener: TcpListener) {
-        let Agent { context, mut prepared } = self;
+        let Agent { context, mut prepared, inbox } = self;
         let mut tasks = rt::JoinSet::new();
         tasks.spawn("agent.membership", membership::run(context.clone()));
         tasks.spawn("agent.head-watch", head_watch::run(context.clone()));
         tasks.spawn("agent.steward", steward::run(context.clone()));
+        tasks.spawn("agent.retention", chores::retain(context.clone()));
+        tasks.spawn("agent.compaction", compaction::run(context.clone()));
+        tasks.spawn("agent.collector", collector::run(context.clone()));
+        tasks.spawn("agent.writer", writer::run(context.clone(), inbox));
         loop {
             tokio::select! {
                 biased;

@@ -1,30 +1,33 @@
 //! Appending batches: decide, store the bytes, commit.
 //!
-//! A round reads everything it decides on in one snapshot, decides over each batch, writes the accepted ones as one chunk,
-//! and commits head, index, producer state and transaction together in one coordinator transaction, guarded by the mod
+//! A round reads everything it decides on in one snapshot, decides over each batch, has the accepted ones written into a
+//! chunk, and commits head, index, producer state and transaction together in one coordinator transaction, guarded by the mod
 //! revisions read. A failed guard means another round. When the outcome of a commit is unknown, the next round looks
 //! whether the index holds this very chunk where it would have been put: a commit that has not landed by then either
-//! never can (its guard is stale) or excludes this round's own (both compare the same revision).
+//! never can (its guard is stale) or excludes this round's own (both compare the same revision). When the chunk is settled
+//! (see `floor`) the batches are written again, but for those that may have landed before that and are nobody's.
 
 use crate::agent::Context;
 use crate::batch::Header;
-use crate::chunks::StoreAway;
 use crate::codec;
 use crate::config::TransactionVersion;
 use crate::coordinator::{Compare, CoordinatorError, Op, Range};
 use crate::finish::Prepared;
+use crate::floor;
 use crate::gate::{Fault, Patience, Snapshot, Stored};
 use crate::layout;
 use crate::producer::{self, ProducerEntry, Verdict};
 use crate::records::{Body, ChunkId, Head, IndexEntry, TopicEntry, TxnPart};
+use crate::topic_config;
 use crate::topics;
 use crate::transaction::{self, Admission, TxnState};
-use bytes::{Bytes, BytesMut};
+use crate::writer::{Lost, Written};
+use bytes::Bytes;
 use kafka_protocol::ResponseError;
 use kafka_protocol::protocol::StrBytes;
 use rt::time::wall_ms;
 
-/// Batches in one coordinator transaction: five reads each beside the transaction's, within etcd's 128.
+/// Batches in one coordinator transaction: five reads each beside the transaction's and the floor's, within etcd's 128.
 pub(crate) const GROUP: usize = 25;
 
 /// A checked batch for one partition.
@@ -53,6 +56,15 @@ pub(crate) struct Placed {
 enum Trouble {
     Coordinator(Fault),
     Store,
+}
+
+impl From<Lost> for Trouble {
+    fn from(lost: Lost) -> Self {
+        match lost {
+            Lost::Coordinator(fault) => Trouble::Coordinator(fault),
+            Lost::Store => Trouble::Store,
+        }
+    }
 }
 
 impl<E: Into<Fault>> From<E> for Trouble {
@@ -144,6 +156,7 @@ struct Plan {
 impl Append<'_> {
     async fn round(&mut self) -> Result<(), Trouble> {
         let mut now = self.context.gate.read(self.ranges()).await?;
+        let settled = self.settled(&mut now)?;
         let txn = match self.claim {
             Some(_) => now.one::<TxnState>()?,
             None => Stored::absent(),
@@ -152,7 +165,7 @@ impl Append<'_> {
         let mut begin = false;
         for item in 0..self.items.len() {
             if self.items[item].outcome.is_none()
-                && let Some((plan, begins)) = self.decide(item, &txn, &mut now)?
+                && let Some((plan, begins)) = self.decide(item, &txn, settled, &mut now)?
             {
                 begin |= begins;
                 plans.push(plan);
@@ -160,6 +173,10 @@ impl Append<'_> {
         }
         if plans.is_empty() {
             return Ok(());
+        }
+        if let (true, Some(chunk)) = (settled, self.chunk.take()) {
+            rt::mark!(reachable, "a chunk was settled before it was committed");
+            self.context.chunks.forget(chunk.incarnation).await;
         }
         self.store(&plans).await?;
         self.commit(plans, &txn, begin).await
@@ -182,7 +199,15 @@ impl Append<'_> {
                 ranges.push(Range::key(layout::index(topic, *partition, last_offset)));
             }
         }
+        ranges.extend(self.chunk.iter().map(|chunk| Range::key(layout::writer(chunk.incarnation))));
         ranges
+    }
+
+    /// Whether the chunk, if there is one, can be committed no more.
+    fn settled(&self, now: &mut Snapshot) -> Result<bool, Fault> {
+        let Some(chunk) = self.chunk else { return Ok(false) };
+        let floor = now.last().kvs.pop().map(|kv| floor::decode(&kv.value)).transpose()?;
+        Ok(floor.is_none_or(|floor| chunk.number < floor))
     }
 
     /// Decides over one batch by what was read: gives it an outcome, or a plan and whether the transaction begins.
@@ -190,10 +215,11 @@ impl Append<'_> {
         &mut self,
         at: usize,
         txn: &Stored<TxnState>,
+        settled: bool,
         now: &mut Snapshot,
     ) -> Result<Option<(Plan, bool)>, Fault> {
         let item = &mut self.items[at];
-        let Submission { partition, header, .. } = item.batch;
+        let Submission { partition, header, bytes, .. } = item.batch;
         let topic: Stored<TopicEntry> = now.one()?;
         let head: Stored<Head> = now.one()?;
         let producer: Stored<ProducerEntry> =
@@ -205,8 +231,12 @@ impl Append<'_> {
             }
             None => None,
         };
-        if !topics::holds(&topic, *partition) {
+        let Some(entry) = topic.value().filter(|_| topics::holds(&topic, *partition)) else {
             item.outcome = Some(Err(ResponseError::UnknownTopicOrPartition));
+            return Ok(None);
+        };
+        if bytes.len() > topic_config::max_message_bytes(entry, &self.context.config) {
+            item.outcome = Some(Err(ResponseError::MessageTooLarge));
             return Ok(None);
         }
         let (head_revision, topic_revision) = (head.revision(), topic.revision());
@@ -230,6 +260,13 @@ impl Append<'_> {
         if let Verdict::Duplicate { base_offset } = verdict {
             rt::mark!(reachable, "a duplicate batch was answered");
             item.outcome = Some(Ok(Placed { base_offset, log_start_offset }));
+            return Ok(None);
+        }
+        let lost_sight = |tried: Tried| settled || tried.last_offset < log_start_offset;
+        if header.producer_id < 0 && item.tried.is_some_and(lost_sight) {
+            // It may have landed, and been moved to another chunk or deleted since. Of an idempotent producer's the check
+            // above knows.
+            item.outcome = Some(Err(ResponseError::RequestTimedOut));
             return Ok(None);
         }
         let outside = self.context.config.transactions.outside;
@@ -262,30 +299,19 @@ impl Append<'_> {
         }
     }
 
-    /// Writes the chunk, once. Later rounds accept no batch that it does not hold: what is refused stays refused.
+    /// Has the chunk written, once. Later rounds accept no batch that it does not hold: what is refused stays refused.
     async fn store(&mut self, plans: &[Plan]) -> Result<(), Trouble> {
         if self.chunk.is_some() {
             return Ok(());
         }
-        let id = self.context.chunks.name(&self.context.gate).await?;
-        let bytes = match plans {
-            [only] => {
-                self.items[only.item].position = Some(0);
-                self.items[only.item].batch.bytes.clone()
-            }
-            _ => {
-                let mut bytes = BytesMut::new();
-                for plan in plans {
-                    let item = &mut self.items[plan.item];
-                    item.position = Some(bytes.len() as u32);
-                    bytes.extend_from_slice(&item.batch.bytes);
-                }
-                bytes.freeze()
-            }
-        };
-        rt::preempt("produce.before-put").await;
-        self.context.chunks.put(id, bytes).await.map_err(|StoreAway| Trouble::Store)?;
-        self.chunk = Some(id);
+        let batches = plans.iter().map(|plan| self.items[plan.item].batch.bytes.clone()).collect();
+        let Written { chunk, mut position } = self.context.writer.write(batches).await?;
+        for plan in plans {
+            let item = &mut self.items[plan.item];
+            item.position = Some(position);
+            position += item.batch.bytes.len() as u32;
+        }
+        self.chunk = Some(chunk);
         Ok(())
     }
 
@@ -295,7 +321,7 @@ impl Append<'_> {
         txn: &Stored<TxnState>,
         begin: bool,
     ) -> Result<(), Trouble> {
-        let mut compares = Vec::with_capacity(2 * plans.len() + 1);
+        let mut compares = Vec::with_capacity(2 * plans.len() + 2);
         let mut ops = Vec::with_capacity(4 * plans.len() + 1);
         if let Some(Claim { transactional_id: id, .. }) = self.claim {
             compares.push(Compare::unchanged(layout::txn(id), txn.revision()));
@@ -306,6 +332,7 @@ impl Append<'_> {
         for plan in &mut plans {
             self.stage(plan, &mut compares, &mut ops);
         }
+        compares.extend(self.chunk.map(floor::guard));
         rt::preempt("produce.before-commit").await;
         match self.context.gate.commit(compares, ops).await {
             Ok(Some(answer)) => {
@@ -341,6 +368,7 @@ impl Append<'_> {
         compares.push(Compare::unchanged(layout::topic(topic), plan.topic_revision));
         let base_offset = plan.head.next_offset;
         plan.head.next_offset += i64::from(header.count);
+        plan.head.size_bytes += bytes.len() as u64;
         if header.transactional {
             plan.head.open.entry(header.producer_id).or_insert(base_offset);
         }

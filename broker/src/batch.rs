@@ -51,8 +51,8 @@ impl Header {
 /// Checks the records of one partition of a Produce request, which must be exactly one whole batch.
 ///
 /// # Errors
-/// What the partition is answered: CORRUPT_MESSAGE, INVALID_RECORD or MESSAGE_TOO_LARGE.
-pub(crate) fn check(records: &[u8], max_bytes: usize) -> Result<Header, ResponseError> {
+/// What the partition is answered: CORRUPT_MESSAGE or INVALID_RECORD.
+pub(crate) fn check(records: &[u8]) -> Result<Header, ResponseError> {
     if records.len() < HEADER_BYTES {
         return Err(if records.is_empty() {
             ResponseError::InvalidRecord
@@ -70,9 +70,6 @@ pub(crate) fn check(records: &[u8], max_bytes: usize) -> Result<Header, Response
             return Err(ResponseError::InvalidRecord);
         }
         _ => return Err(ResponseError::CorruptMessage),
-    }
-    if records.len() > max_bytes {
-        return Err(ResponseError::MessageTooLarge);
     }
     if crc32c::crc32c(&records[ATTRIBUTES_AT..]) != get_i32(records, CRC_AT) as u32 {
         return Err(ResponseError::CorruptMessage);
@@ -136,9 +133,9 @@ pub(crate) fn marker(
     out[start + CRC_AT..start + ATTRIBUTES_AT].copy_from_slice(&crc.to_be_bytes());
 }
 
-/// The first record at or after `timestamp_ms`: its offset delta and its own timestamp. `None` when there is none, or when
-/// the records are compressed and cannot be walked.
-pub(crate) fn find_timestamp(batch: &Bytes, timestamp_ms: i64) -> Option<(i64, i64)> {
+/// The first record at or after `timestamp_ms`, from offset delta `from_delta` on: its offset delta and its own timestamp.
+/// `None` when there is none, or when the records are compressed and cannot be walked.
+pub(crate) fn find_timestamp(batch: &Bytes, from_delta: i64, timestamp_ms: i64) -> Option<(i64, i64)> {
     if batch.len() < HEADER_BYTES || get_i16(batch, ATTRIBUTES_AT) & CODEC_MASK != 0 {
         return None;
     }
@@ -150,7 +147,7 @@ pub(crate) fn find_timestamp(batch: &Bytes, timestamp_ms: i64) -> Option<(i64, i
         rest = rest.get(length..)?;
         let timestamp = base.checked_add(get_varint(&mut record)?)?;
         let offset_delta = get_varint(&mut record)?;
-        if timestamp >= timestamp_ms {
+        if offset_delta >= from_delta && timestamp >= timestamp_ms {
             return Some((offset_delta, timestamp));
         }
     }
@@ -190,8 +187,6 @@ mod tests {
         Compression, Record, RecordBatchDecoder, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
     };
 
-    const NO_LIMIT: usize = 1 << 20;
-
     fn encoded(count: i32, producer_id: i64, transactional: bool) -> Vec<u8> {
         let records: Vec<Record> = (0..count)
             .map(|n| Record {
@@ -223,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_header_of_a_real_batch_is_read() {
-        let header = check(&encoded(3, 7, true), NO_LIMIT).unwrap();
+        let header = check(&encoded(3, 7, true)).unwrap();
         let expected = Header {
             count: 3,
             max_timestamp_ms: 1_020,
@@ -236,7 +231,7 @@ mod tests {
         assert_eq!(header.last_sequence(), 7);
         let wrapping = Header { base_sequence: i32::MAX, ..header };
         assert_eq!(wrapping.last_sequence(), 1, "MAX, 0, 1");
-        assert!(!check(&encoded(1, -1, false), NO_LIMIT).unwrap().transactional);
+        assert!(!check(&encoded(1, -1, false)).unwrap().transactional);
     }
 
     #[test]
@@ -245,9 +240,9 @@ mod tests {
         let broken = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut batch = good.clone();
             change(&mut batch);
-            check(&batch, NO_LIMIT).unwrap_err()
+            check(&batch).unwrap_err()
         };
-        assert_eq!(check(&[], NO_LIMIT).unwrap_err(), ResponseError::InvalidRecord);
+        assert_eq!(check(&[]).unwrap_err(), ResponseError::InvalidRecord);
         assert_eq!(broken(&|b| b.truncate(60)), ResponseError::CorruptMessage);
         assert_eq!(broken(&|b| b.truncate(b.len() - 1)), ResponseError::CorruptMessage);
         assert_eq!(broken(&|b| b[MAGIC_AT] = 1), ResponseError::InvalidRecord);
@@ -269,14 +264,13 @@ mod tests {
         );
         assert_eq!(sealed(EPOCH_AT, 0xff), ResponseError::InvalidRecord, "negative epoch");
         assert_eq!(sealed(BASE_SEQUENCE_AT, 0xff), ResponseError::InvalidRecord, "negative sequence");
-        assert_eq!(check(&good, good.len() - 1).unwrap_err(), ResponseError::MessageTooLarge);
     }
 
     #[test]
     fn patched_offsets_are_seen_and_the_crc_holds() {
         let mut batch = encoded(2, 7, false);
         patch(&mut batch, 1_000_000_007, 0);
-        assert!(check(&batch, NO_LIMIT).is_ok());
+        assert!(check(&batch).is_ok());
         let set = RecordBatchDecoder::decode(&mut Bytes::from(batch)).unwrap();
         assert_eq!(set.records.iter().map(|r| r.offset).collect::<Vec<_>>(), [1_000_000_007, 1_000_000_008]);
         assert_eq!(set.records[0].partition_leader_epoch, 0);
@@ -301,10 +295,11 @@ mod tests {
     #[test]
     fn timestamps_are_found_inside_a_batch() {
         let batch = Bytes::from(encoded(3, 7, false));
-        assert_eq!(find_timestamp(&batch, 0), Some((0, 1_000)));
-        assert_eq!(find_timestamp(&batch, 1_001), Some((1, 1_010)));
-        assert_eq!(find_timestamp(&batch, 1_020), Some((2, 1_020)));
-        assert_eq!(find_timestamp(&batch, 1_021), None);
+        assert_eq!(find_timestamp(&batch, 0, 0), Some((0, 1_000)));
+        assert_eq!(find_timestamp(&batch, 0, 1_001), Some((1, 1_010)));
+        assert_eq!(find_timestamp(&batch, 0, 1_020), Some((2, 1_020)));
+        assert_eq!(find_timestamp(&batch, 0, 1_021), None);
+        assert_eq!(find_timestamp(&batch, 2, 0), Some((2, 1_020)), "the records before are gone");
     }
 
     #[test]
@@ -314,10 +309,10 @@ mod tests {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut batch = good.clone();
                 batch[at] = value;
-                let _ = check(&batch, NO_LIMIT);
+                let _ = check(&batch);
                 seal(&mut batch);
-                let _ = check(&batch, NO_LIMIT);
-                let _ = find_timestamp(&Bytes::from(batch), 1_005);
+                let _ = check(&batch);
+                let _ = find_timestamp(&Bytes::from(batch), 0, 1_005);
             }
         }
     }

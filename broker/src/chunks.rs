@@ -1,29 +1,43 @@
 //! Chunks: the bytes of batches, in the object store, with a small bounded cache for readers.
 //!
 //! A chunk is written once under a name nobody else can hold (see `layout`), so writing it again after a lost answer is
-//! harmless, and what was read once never changes. A chunk that no index entry names is garbage.
+//! harmless, and what was read once never changes. A settled chunk (see `floor`) that no index entry names is garbage.
 
+use crate::floor;
 use crate::gate::{Fault, Gate};
-use crate::layout;
-use crate::records::ChunkId;
+use crate::records::{CHUNKS, ChunkId};
 use bytes::Bytes;
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+use futures_util::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayload};
 use rt::time::timeout;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex as AsyncMutex;
 
 /// The object store did not answer in time, or answered an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the object store is not available")]
 pub(crate) struct StoreAway;
 
+/// Why a chunk could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    Away,
+    /// There is no such chunk (any more).
+    Missing,
+}
+
+/// Chunks listed at once.
+const LISTED_MAX: usize = 1_000;
+
 pub(crate) struct Chunks {
     store: Arc<dyn ObjectStore>,
     limit: Duration,
-    incarnation: OnceCell<i64>,
+    /// Taken with the first chunk.
+    incarnation: AsyncMutex<Option<i64>>,
     written: AtomicU64,
     cache: Mutex<Cache>,
 }
@@ -33,7 +47,7 @@ impl Chunks {
         Chunks {
             store,
             limit: Duration::from_millis(timeout_ms),
-            incarnation: OnceCell::new(),
+            incarnation: AsyncMutex::default(),
             written: AtomicU64::new(0),
             cache: Mutex::new(Cache { max_bytes: cache_max_bytes, ..Cache::default() }),
         }
@@ -41,9 +55,17 @@ impl Chunks {
 
     /// A name for a new chunk. The first one asks the coordinator which incarnation this process is.
     pub(crate) async fn name(&self, gate: &Gate) -> Result<ChunkId, Fault> {
-        let incarnation =
-            *self.incarnation.get_or_try_init(|| gate.take_number(layout::incarnation_counter())).await?;
+        let mut taken = self.incarnation.lock().await;
+        let incarnation = match *taken {
+            Some(incarnation) => incarnation,
+            None => *taken.insert(floor::take_incarnation(gate).await?),
+        };
         Ok(ChunkId { incarnation, number: self.written.fetch_add(1, Ordering::Relaxed) })
+    }
+
+    /// Gives `incarnation` up, under which a chunk came too late to be committed: it may have been retired.
+    pub(crate) async fn forget(&self, incarnation: i64) {
+        self.incarnation.lock().await.take_if(|taken| *taken == incarnation);
     }
 
     pub(crate) async fn put(&self, id: ChunkId, bytes: Bytes) -> Result<(), StoreAway> {
@@ -54,19 +76,36 @@ impl Chunks {
         Ok(())
     }
 
-    pub(crate) async fn get(&self, id: ChunkId) -> Result<Bytes, StoreAway> {
+    pub(crate) async fn get(&self, id: ChunkId) -> Result<Bytes, Unread> {
         if let Some(bytes) = self.cache().get(id) {
             return Ok(bytes);
         }
         let path = id.path();
         let get = async { self.store.get(&path).await?.bytes().await };
-        let bytes = timeout(self.limit, get).await.map_err(|_| StoreAway)?.map_err(|error| {
-            let lost = matches!(error, object_store::Error::NotFound { .. });
-            rt::mark!(always, "a committed chunk is in the store", !lost);
-            StoreAway
-        })?;
+        let bytes =
+            timeout(self.limit, get).await.map_err(|_| Unread::Away)?.map_err(|error| match error {
+                Error::NotFound { .. } => Unread::Missing,
+                _ => Unread::Away,
+            })?;
         self.cache().insert(id, bytes.clone());
         Ok(bytes)
+    }
+
+    /// The next chunks in the store after `after`, in order of their names; empty at the end.
+    pub(crate) async fn list(&self, after: Option<ChunkId>) -> Result<Vec<ChunkId>, StoreAway> {
+        let (prefix, after) = (Path::from(CHUNKS), after.map_or(Path::from(CHUNKS), ChunkId::path));
+        let listed = self.store.list_with_offset(Some(&prefix), &after).take(LISTED_MAX);
+        let listed = listed.try_filter_map(async |object| Ok(ChunkId::at(&object.location)));
+        timeout(self.limit, listed.try_collect()).await.map_err(|_| StoreAway)?.map_err(|_| StoreAway)
+    }
+
+    /// Deletes a chunk; one that is gone already is no error.
+    pub(crate) async fn delete(&self, id: ChunkId) -> Result<(), StoreAway> {
+        let path = id.path();
+        match timeout(self.limit, self.store.delete(&path)).await {
+            Ok(Ok(()) | Err(Error::NotFound { .. })) => Ok(()),
+            _ => Err(StoreAway),
+        }
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {

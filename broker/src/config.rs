@@ -37,10 +37,29 @@ pub struct AgentConfig {
     pub lease_ttl_s: i64,
     /// Largest request accepted, in bytes (`socket.request.max.bytes`); a larger one closes the connection.
     pub request_max_bytes: usize,
-    /// Largest batch accepted, in bytes (`message.max.bytes`).
+    /// Largest batch accepted by topics without `max.message.bytes`, in bytes (`message.max.bytes`).
     pub message_max_bytes: usize,
+    /// How old records of topics without `retention.ms` grow before they are deleted; -1 keeps them (`log.retention.ms`).
+    pub log_retention_ms: i64,
+    /// How large logs of topics without `retention.bytes` grow, in bytes; -1 sets no limit (`log.retention.bytes`).
+    pub log_retention_bytes: i64,
+    /// Period of the check for records to delete; 0 for none (`log.retention.check.interval.ms`).
+    pub retention_interval_ms: u64,
+    /// Period of compaction, which moves batches out of small chunks into larger ones; 0 for none. It moves what the collector
+    /// has declared settled.
+    pub compaction_interval_ms: u64,
+    /// Chunks that neighbouring batches of a partition lie in before they are moved together; at least 2.
+    pub compaction_min_chunks: usize,
+    /// Period of the collector, which deletes chunks that nothing refers to; 0 for none. A chunk has about that long to be
+    /// committed before it must be written again.
+    pub collection_interval_ms: u64,
     /// Most record bytes in one Fetch answer (`fetch.max.bytes`), except that one batch is always returned whole.
     pub fetch_max_bytes: usize,
+    /// Most bytes that batches of several requests fill a chunk with; larger batches have chunks of their own.
+    pub chunk_max_bytes: usize,
+    /// How long a chunk waits for batches of further requests. With 0 it waits for none, and holds what came in while the
+    /// chunk before was written.
+    pub chunk_linger_ms: u64,
     /// Most bytes of chunks kept in memory for readers; 0 keeps none.
     pub cache_max_bytes: usize,
     /// Planted bugs.
@@ -64,7 +83,15 @@ impl Default for AgentConfig {
             lease_ttl_s: 15,
             request_max_bytes: 104_857_600,
             message_max_bytes: 1_048_588,
+            log_retention_ms: 604_800_000,
+            log_retention_bytes: -1,
+            retention_interval_ms: 300_000,
+            compaction_interval_ms: 300_000,
+            compaction_min_chunks: 8,
+            collection_interval_ms: 300_000,
             fetch_max_bytes: 57_671_680,
+            chunk_max_bytes: 4 << 20,
+            chunk_linger_ms: 0,
             cache_max_bytes: 16 << 20,
             defects: Defects::default(),
         }

@@ -6,6 +6,7 @@
 //! compares the mod revision that Prepare gave the transaction, so a late one can do nothing to the next transaction.
 
 use crate::agent::Context;
+use crate::batch::MARKER_BYTES;
 use crate::codec;
 use crate::coordinator::{Compare, KeyValue, Op, OpResponse, Range};
 use crate::gate::{Fault, Snapshot, Stored};
@@ -200,6 +201,7 @@ impl MarkStep<'_> {
         }
         let first_offset = head.open.remove(&producer_id);
         head.next_offset += 1;
+        head.size_bytes += MARKER_BYTES as u64;
         let now_ms = wall_ms();
         let mut producer = producer.into_value().unwrap_or_else(|| ProducerEntry::fresh(epoch));
         producer.mark(epoch, now_ms);

@@ -99,11 +99,21 @@ impl Gate {
 
     /// Takes the next number of the counter at `key`, which starts at 1. A number whose answer is lost is skipped.
     pub(crate) async fn take_number(&self, key: Bytes) -> Result<i64, Fault> {
+        self.take_number_with(key, |_| Vec::new()).await
+    }
+
+    /// As [`Gate::take_number`], and writes what belongs to the number with it.
+    pub(crate) async fn take_number_with(
+        &self,
+        key: Bytes,
+        belonging: impl Fn(i64) -> Vec<Op>,
+    ) -> Result<i64, Fault> {
         loop {
             let mut now = self.read(vec![Range::key(key.clone())]).await?;
             let stored = now.one::<i64>()?;
             let number = stored.value().copied().unwrap_or(1);
-            let advance = vec![Op::put(key.clone(), codec::encode(&(number + 1)))];
+            let mut advance = vec![Op::put(key.clone(), codec::encode(&(number + 1)))];
+            advance.extend(belonging(number));
             let guard = vec![Compare::unchanged(key.clone(), stored.revision())];
             if self.commit(guard, advance).await?.is_some() {
                 return Ok(number);
@@ -129,6 +139,14 @@ impl Snapshot {
     /// The next range's answer.
     pub(crate) fn next(&mut self) -> RangeResponse {
         match self.responses.next() {
+            Some(OpResponse::Range(answer)) => answer,
+            _ => RangeResponse::default(),
+        }
+    }
+
+    /// The last answer that was not taken yet.
+    pub(crate) fn last(&mut self) -> RangeResponse {
+        match self.responses.next_back() {
             Some(OpResponse::Range(answer)) => answer,
             _ => RangeResponse::default(),
         }

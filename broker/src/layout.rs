@@ -8,20 +8,24 @@
 //! | `agents/<node>` | [`AgentEntry`](crate::records::AgentEntry), under the agent's lease | registration |
 //! | `counters/incarnation` | `i64`: last agent incarnation given out | the first chunk an agent writes |
 //! | `counters/producer_id` | `i64`: next producer id | InitProducerId |
+//! | `writers/<incarnation>` | that incarnation's [`floor`](crate::floor) | the first chunk an agent writes, collector |
 //! | `topics/<topic>` | [`TopicEntry`](crate::records::TopicEntry) | CreateTopics |
-//! | `heads/<topic>/<partition>` | [`Head`](crate::records::Head): **the partition's one head key** | appends, markers |
-//! | `index/<topic>/<partition>/<last offset>` | [`IndexEntry`](crate::records::IndexEntry), one per batch | appends, markers |
-//! | `aborted/<topic>/<partition>/<marker offset>` | [`AbortedRange`](crate::records::AbortedRange) | abort markers |
+//! | `heads/<topic>/<partition>` | [`Head`](crate::records::Head): **the partition's one head key** | appends, markers, trim |
+//! | `index/<topic>/<partition>/<last offset>` | [`IndexEntry`](crate::records::IndexEntry), one per batch | appends, markers, trim, compaction |
+//! | `aborted/<topic>/<partition>/<marker offset>` | [`AbortedRange`](crate::records::AbortedRange) | abort markers, trim |
 //! | `producers/<topic>/<partition>/<producer id>` | [`ProducerEntry`](crate::producer::ProducerEntry) | appends, markers |
 //! | `txns/<transactional id>` | [`TxnState`](crate::transaction::TxnState) | InitProducerId, begin, Prepare, Complete |
 //! | `txn_parts/<transactional id>/<topic>/<partition>` | [`TxnPart`](crate::records::TxnPart) | joins; deleted by markers |
 //!
 //! Guards. Whatever changes a partition (index, producers, aborted ranges) also writes its head, and compares the
-//! head's mod revision, so one compare fences all four. A head that was never written is an empty log. Whatever
+//! head's mod revision, so one compare fences all four; compaction alone, which moves bytes and no offset, compares the index
+//! entries it rewrites. A head that was never written is an empty log. Whatever
 //! joins a transaction or appends to it compares the mod revision of `txns/<id>`, which changes at begin, Prepare,
 //! Complete and InitProducerId and at nothing else; so the partitions of a prepared transaction cannot grow.
 //! A marker deletes the partition's `txn_parts` key in the coordinator transaction that writes it, so it is written
 //! once, by whichever agent.
+//!
+//! Whatever puts a chunk into an index compares the floor of the chunk's incarnation: see `floor`.
 //!
 //! The index is keyed by *last* offset: the first key at or after an offset is the batch that contains it.
 //!
@@ -33,7 +37,9 @@ use bytes::Bytes;
 pub(crate) const AGENTS: &str = "agents/";
 pub(crate) const TOPICS: &str = "topics/";
 pub(crate) const HEADS: &str = "heads/";
+pub(crate) const INDEX: &str = "index/";
 pub(crate) const TXNS: &str = "txns/";
+pub(crate) const WRITERS: &str = "writers/";
 
 pub(crate) fn agent(node_id: i32) -> Bytes {
     format!("{AGENTS}{node_id:010}").into()
@@ -47,6 +53,15 @@ pub(crate) fn producer_id_counter() -> Bytes {
     Bytes::from_static(b"counters/producer_id")
 }
 
+pub(crate) fn writer(incarnation: i64) -> Bytes {
+    format!("{WRITERS}{incarnation:020}").into()
+}
+
+/// The incarnation in a `writers/` key.
+pub(crate) fn writer_of(key: &[u8]) -> Option<i64> {
+    std::str::from_utf8(key).ok()?.strip_prefix(WRITERS)?.parse().ok()
+}
+
 pub(crate) fn topic(topic: &str) -> Bytes {
     format!("{TOPICS}{topic}").into()
 }
@@ -56,7 +71,7 @@ pub(crate) fn head(topic: &str, partition: i32) -> Bytes {
 }
 
 pub(crate) fn index(topic: &str, partition: i32, last_offset: i64) -> Bytes {
-    format!("index/{topic}/{partition:010}/{last_offset:020}").into()
+    format!("{INDEX}{topic}/{partition:010}/{last_offset:020}").into()
 }
 
 pub(crate) fn aborted(topic: &str, partition: i32, marker_offset: i64) -> Bytes {

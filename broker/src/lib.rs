@@ -9,24 +9,30 @@
 //! * [`coordinator`]: the port that a host implements
 //! * `layout`, `records`, `codec`: keys, values and their encoding. **Start here**: the guards are in `layout`
 //! * `gate`, `chunks`: the bounded ways to coordinator and store
+//! * `writer`, `floor`: chunks out of batches of many requests, and which of them may still be committed
 //! * `batch`, `producer`, `transaction`, `fetch_plan`: pure rules, each with its tables as tests
-//! * `append`, `read`, `finish`: the three things done to a partition: batches in, batches out, markers
-//! * `steward`, `membership`, `head_watch`: what an agent does unasked
+//! * `append`, `read`, `finish`, `trim`: what is done to a partition: batches in, batches out, markers, an end to the old
+//! * `steward`, `membership`, `head_watch`, `chores`: what an agent does unasked
+//! * `collector`, `compaction`: chunks that nothing refers to, and chunks too small to keep
 //! * `connection`, `api`: the wire, one file per API
-//! * `topics`, `routing`: names and places
+//! * `topics`, `topic_config`, `routing`: names, settings and places
 
 mod agent;
 mod api;
 mod append;
 mod batch;
+mod chores;
 mod chunks;
 mod codec;
+mod collector;
+mod compaction;
 mod config;
 mod connection;
 pub mod coordinator;
 mod defects;
 mod fetch_plan;
 mod finish;
+mod floor;
 mod gate;
 mod head_watch;
 mod layout;
@@ -36,8 +42,11 @@ mod read;
 mod records;
 mod routing;
 mod steward;
+mod topic_config;
 mod topics;
 mod transaction;
+mod trim;
+mod writer;
 
 pub use agent::Agent;
 pub use config::{AgentConfig, Outside, Routing, Timeouts, TransactionConfig, TransactionVersion};

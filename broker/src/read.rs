@@ -2,7 +2,7 @@
 
 use crate::agent::Context;
 use crate::batch;
-use crate::chunks::StoreAway;
+use crate::chunks::{StoreAway, Unread};
 use crate::codec;
 use crate::coordinator::{KeyValue, Range, RangeResponse};
 use crate::gate::{Fault, Stored};
@@ -174,15 +174,58 @@ fn overlapping(ranges: &[AbortedRange], last_offset: i64, found: &mut Vec<(i64, 
     true
 }
 
-/// Appends a batch's bytes, with offset and leader epoch as readers see them.
-pub(crate) async fn load(context: &Context, entry: &Entry, out: &mut BytesMut) -> Result<(), StoreAway> {
-    let IndexEntry { base_offset, max_timestamp_ms, body } = &entry.index;
+/// Appends a batch's bytes, with offset and leader epoch as readers see them. If its chunk is gone, the batch was moved
+/// to another one since the entry was read, and is looked up there.
+pub(crate) async fn load(
+    context: &Context,
+    topic: &str,
+    partition: i32,
+    entry: &Entry,
+    out: &mut BytesMut,
+) -> Result<(), StoreAway> {
+    let mut index = entry.index.clone();
+    loop {
+        match append_bytes(context, &index, out).await {
+            Ok(()) => return Ok(()),
+            Err(Unread::Away) => return Err(StoreAway),
+            Err(Unread::Missing) => {
+                index = moved(context, topic, partition, entry.last_offset, index).await?
+            }
+        }
+    }
+}
+
+/// The entry of a batch whose chunk is not there. One that was deleted meanwhile is refused: the reader asks again, and is
+/// told what the log start is then.
+async fn moved(
+    context: &Context,
+    topic: &str,
+    partition: i32,
+    last_offset: i64,
+    before: IndexEntry,
+) -> Result<IndexEntry, StoreAway> {
+    let key = layout::index(topic, partition, last_offset);
+    let mut found = context.gate.range(Range::key(key)).await.map_err(|_| StoreAway)?;
+    let now: IndexEntry = match found.kvs.pop() {
+        Some(kv) => codec::decode(&kv.value).map_err(|_| StoreAway)?,
+        None => return Err(StoreAway),
+    };
+    rt::mark!(always, "a committed chunk is in the store", now != before);
+    if now == before || now.base_offset != before.base_offset {
+        return Err(StoreAway);
+    }
+    rt::mark!(reachable, "a reader followed a batch to another chunk");
+    Ok(now)
+}
+
+async fn append_bytes(context: &Context, entry: &IndexEntry, out: &mut BytesMut) -> Result<(), Unread> {
+    let IndexEntry { base_offset, max_timestamp_ms, body } = entry;
     match *body {
         Body::Chunk { chunk, position, length } => {
             let bytes = context.chunks.get(chunk).await?;
             let start = out.len();
             let range = position as usize..position as usize + length as usize;
-            out.extend_from_slice(bytes.get(range).ok_or(StoreAway)?);
+            out.extend_from_slice(bytes.get(range).ok_or(Unread::Away)?);
             batch::patch(&mut out[start..], *base_offset, LEADER_EPOCH);
         }
         Body::Marker { producer_id, epoch, committed } => {

@@ -1,6 +1,7 @@
 //! What is stored about agents, topics and logs. Layout and guards: `layout`.
 
 use crate::batch;
+use object_store::path::Path;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -29,6 +30,8 @@ pub(crate) struct Head {
     pub(crate) log_start_offset: i64,
     /// Offset of the next record. What is in the log is durable, so it is also the high watermark.
     pub(crate) next_offset: i64,
+    /// Size of the batches in the index, in bytes.
+    pub(crate) size_bytes: u64,
     /// Open transactions: producer id to the first offset written in it.
     pub(crate) open: BTreeMap<i64, i64>,
 }
@@ -38,9 +41,10 @@ impl Head {
         self.next_offset
     }
 
-    /// The last stable offset: the first offset of the oldest open transaction, else the high watermark.
+    /// The last stable offset: the first offset still there of the oldest open transaction, else the high watermark.
     pub(crate) fn last_stable_offset(&self) -> i64 {
-        self.open.values().copied().min().unwrap_or(self.next_offset)
+        let oldest = self.open.values().copied().min();
+        oldest.map_or(self.next_offset, |first_offset| first_offset.max(self.log_start_offset))
     }
 }
 
@@ -72,6 +76,9 @@ impl IndexEntry {
     }
 }
 
+/// Where chunks are in the store.
+pub(crate) const CHUNKS: &str = "chunks";
+
 /// A chunk's name: the agent incarnation that wrote it, and a number within that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct ChunkId {
@@ -80,8 +87,15 @@ pub(crate) struct ChunkId {
 }
 
 impl ChunkId {
-    pub(crate) fn path(self) -> object_store::path::Path {
-        object_store::path::Path::from(format!("chunks/{:016x}/{:016x}", self.incarnation, self.number))
+    pub(crate) fn path(self) -> Path {
+        Path::from(format!("{CHUNKS}/{:016x}/{:016x}", self.incarnation, self.number))
+    }
+
+    /// The chunk at `path`, if it is one.
+    pub(crate) fn at(path: &Path) -> Option<Self> {
+        let (incarnation, number) = path.as_ref().strip_prefix(CHUNKS)?.strip_prefix('/')?.split_once('/')?;
+        let incarnation = i64::from_str_radix(incarnation, 16).ok()?;
+        Some(ChunkId { incarnation, number: u64::from_str_radix(number, 16).ok()? })
     }
 }
 
@@ -108,8 +122,10 @@ mod tests {
 
     #[test]
     fn the_oldest_open_transaction_holds_the_last_stable_offset() {
-        let mut head = Head { log_start_offset: 0, next_offset: 9, open: BTreeMap::from([(1, 5), (2, 3)]) };
+        let mut head = Head { next_offset: 9, open: BTreeMap::from([(1, 5), (2, 3)]), ..Head::default() };
         assert_eq!((head.last_stable_offset(), head.high_watermark()), (3, 9));
+        head.log_start_offset = 4;
+        assert_eq!(head.last_stable_offset(), 4, "what lies below the log start is gone");
         head.open.remove(&2);
         assert_eq!(head.last_stable_offset(), 5);
         head.open.remove(&1);
@@ -120,5 +136,9 @@ mod tests {
     fn a_chunk_has_one_name() {
         let chunk = ChunkId { incarnation: 26, number: 255 };
         assert_eq!(chunk.path().as_ref(), "chunks/000000000000001a/00000000000000ff");
+        assert_eq!(ChunkId::at(&chunk.path()), Some(chunk));
+        for foreign in ["chunks", "chunks/1", "chunks/1/x", "other/1/1"] {
+            assert_eq!(ChunkId::at(&Path::from(foreign)), None, "{foreign}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use crate::coordinator::{Compare, CoordinatorError, Op, Range};
 use crate::gate::Fault;
 use crate::layout;
 use crate::records::TopicEntry;
+use crate::topic_config;
 use crate::topics::{self, NO_ID, TopicId};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
@@ -63,7 +64,11 @@ fn entry(topic: &CreatableTopic, version: i16) -> Result<TopicEntry, ResponseErr
     let config = |c: &kafka_protocol::messages::create_topics_request::CreatableTopicConfig| {
         (c.name.to_string(), c.value.as_ref().map(ToString::to_string))
     };
-    Ok(TopicEntry { partitions, replication_factor, configs: topic.configs.iter().map(config).collect() })
+    let configs = topic.configs.iter().map(config).collect();
+    if !topic_config::is_valid(&configs) {
+        return Err(ResponseError::InvalidConfig);
+    }
+    Ok(TopicEntry { partitions, replication_factor, configs })
 }
 
 type Created = Result<(TopicEntry, TopicId), ResponseError>;
@@ -125,6 +130,7 @@ fn refused(name: TopicName, error: ResponseError) -> CreatableTopicResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kafka_protocol::messages::create_topics_request::CreatableTopicConfig;
 
     fn asked(name: &'static str, partitions: i32, replicas: i16) -> CreatableTopic {
         CreatableTopic::default()
@@ -141,6 +147,12 @@ mod tests {
         assert_eq!(error(asked("t", 10_001, 1)), 37);
         assert_eq!(error(asked("t", 1, 0)), 38);
         assert_eq!(entry(&asked("t", -1, -1), 3).unwrap_err().code(), 37, "no defaults before version 4");
+        let config =
+            |value| CreatableTopicConfig::default().with_name(text("retention.ms")).with_value(value);
+        let with = |value| asked("t", 1, 1).with_configs(vec![config(value)]);
+        assert_eq!(error(with(Some(text("soon")))), 40);
+        assert_eq!(error(with(None)), 40, "a null is no value");
+        assert!(entry(&with(Some(text("5"))), 7).is_ok());
         let defaults = entry(&asked("t", -1, -1), 4).unwrap();
         assert_eq!((defaults.partitions, defaults.replication_factor), (1, 1));
     }

@@ -177,7 +177,7 @@ async fn load(
     let mut records = BytesMut::new();
     let mut last_offset = None;
     for entry in &view.entries[..count] {
-        if read::load(context, entry, &mut records).await.is_err() {
+        if read::load(context, &wanted.topic, wanted.partition, entry, &mut records).await.is_err() {
             if last_offset.is_none() {
                 return Ok(Err(ResponseError::KafkaStorageError));
             }

@@ -100,7 +100,8 @@ async fn look_up(
     }
     let head = head.into_value().unwrap_or_default();
     let bound = if committed { head.last_stable_offset() } else { head.high_watermark() };
-    let log = Log { context, topic, partition, revision: now.revision, bound };
+    let log_start_offset = head.log_start_offset;
+    let log = Log { context, topic, partition, revision: now.revision, log_start_offset, bound };
     match asked.timestamp {
         LATEST => Ok(Ok(Found::offset(bound))),
         EARLIEST => Ok(Ok(Found::offset(head.log_start_offset))),
@@ -117,12 +118,13 @@ async fn look_up(
     }
 }
 
-/// A partition's log at one revision, below `bound`.
+/// A partition's log at one revision, from its start to below `bound`.
 struct Log<'a> {
     context: &'a Context,
     topic: &'a str,
     partition: i32,
     revision: i64,
+    log_start_offset: i64,
     bound: i64,
 }
 
@@ -147,7 +149,7 @@ impl Log<'_> {
         once: bool,
     ) -> Result<Option<Entry>, Fault> {
         let mut best: Option<Entry> = None;
-        let mut from = layout::index(self.topic, self.partition, 0);
+        let mut from = layout::index(self.topic, self.partition, self.log_start_offset);
         let end = layout::index(self.topic, self.partition, i64::MAX);
         loop {
             let page = Range { revision: self.revision, ..Range::span(from, end.clone(), PAGE) };
@@ -174,12 +176,13 @@ impl Log<'_> {
     /// The first record of the batch at or after `timestamp_ms`.
     async fn within(&self, entry: &Entry, timestamp_ms: i64) -> Result<Result<Found, ResponseError>, Fault> {
         let mut bytes = BytesMut::new();
-        if read::load(self.context, entry, &mut bytes).await.is_err() {
+        if read::load(self.context, self.topic, self.partition, entry, &mut bytes).await.is_err() {
             return Ok(Err(ResponseError::KafkaStorageError));
         }
         let IndexEntry { base_offset, max_timestamp_ms, .. } = entry.index;
-        let found = batch::find_timestamp(&bytes.freeze(), timestamp_ms);
-        let (delta, timestamp_ms) = found.unwrap_or((0, max_timestamp_ms));
+        let from_delta = (self.log_start_offset - base_offset).max(0);
+        let found = batch::find_timestamp(&bytes.freeze(), from_delta, timestamp_ms);
+        let (delta, timestamp_ms) = found.unwrap_or((from_delta, max_timestamp_ms));
         Ok(Ok(Found { offset: base_offset + delta, timestamp_ms }))
     }
 }

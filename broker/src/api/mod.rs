@@ -6,6 +6,7 @@
 mod add_partitions_to_txn;
 mod api_versions;
 mod create_topics;
+mod delete_records;
 mod end_txn;
 mod fetch;
 mod find_coordinator;
@@ -45,7 +46,7 @@ impl Api {
 }
 
 /// Everything served, by API key.
-const APIS: [Api; 10] = [
+const APIS: [Api; 11] = [
     Api { served_min: 3, ..api(ApiKey::Produce, 0, 12) },
     api(ApiKey::Fetch, 4, 16),
     api(ApiKey::ListOffsets, 1, 8),
@@ -53,6 +54,7 @@ const APIS: [Api; 10] = [
     api(ApiKey::FindCoordinator, 0, 6),
     api(ApiKey::ApiVersions, 0, 4),
     api(ApiKey::CreateTopics, 2, 7),
+    api(ApiKey::DeleteRecords, 0, 2),
     api(ApiKey::InitProducerId, 0, 5),
     api(ApiKey::AddPartitionsToTxn, 0, 3),
     Api { max_v1: 4, ..api(ApiKey::EndTxn, 0, 5) },
@@ -169,6 +171,7 @@ async fn answer(context: &Context, mut request: Request) -> Option<Answer> {
         ApiKey::Metadata => serve!(metadata),
         ApiKey::FindCoordinator => serve!(find_coordinator),
         ApiKey::CreateTopics => serve!(create_topics),
+        ApiKey::DeleteRecords => serve!(delete_records),
         ApiKey::InitProducerId => serve!(init_producer_id, with its code),
         ApiKey::AddPartitionsToTxn => serve!(add_partitions_to_txn),
         ApiKey::EndTxn => serve!(end_txn, with its code),

@@ -51,7 +51,7 @@ async fn execute(context: &Context, version: i16, request: &ProduceRequest) -> V
     for topic in &request.topic_data {
         for partition in &topic.partition_data {
             let records = partition.records.clone().unwrap_or_default();
-            match batch::check(&records, context.config.message_max_bytes) {
+            match batch::check(&records) {
                 Ok(header) if header.transactional && request.transactional_id.is_none() => {
                     // Kafka sees no transactional id that the client could be authorized for.
                     results.push(Err(ResponseError::TransactionalIdAuthorizationFailed));

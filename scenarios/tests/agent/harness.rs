@@ -11,10 +11,13 @@
 
 use broker::AgentConfig;
 use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::TryStreamExt;
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use kafka_protocol::messages::{CreateTopicsRequest, RequestHeader, ResponseHeader};
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
 use kafka_protocol::records::{Compression, Record, RecordBatchEncoder, RecordEncodeOptions, TimestampType};
+use object_store::ObjectStore;
+use object_store::path::Path;
 use rt::net::{TcpListener, TcpStream, read_frame};
 use scenarios::cluster::{self, AgentSeat, ETCD_PORT, KAFKA_PORT, MakeAgent, S3_PORT};
 use scenarios::{Config, EtcdCoordinator};
@@ -132,10 +135,12 @@ impl Cluster {
         fake_etcd::Client::new(endpoint, fake_etcd::ClientConfig::default())
     }
 
-    /// A client of the object store beside the agents'.
-    pub(crate) fn s3(self) -> fake_s3::Client {
+    /// Names of the chunks in the object store.
+    pub(crate) async fn chunks(self) -> Vec<String> {
         let endpoint = format!("{}:{S3_PORT}", cluster::STORAGE);
-        fake_s3::Client::new(endpoint, fake_s3::ClientConfig::default())
+        let store = fake_s3::Client::new(endpoint, fake_s3::ClientConfig::default());
+        let listed = store.list(Some(&Path::from("chunks"))).map_ok(|object| object.location.to_string());
+        listed.try_collect().await.expect("the store answers")
     }
 
     /// Names of the coordinator's keys that begin with `prefix`.
