@@ -5,6 +5,7 @@ use crate::config::AgentConfig;
 use crate::coordinator::Coordinator;
 use crate::gate::{Gate, Patience};
 use crate::head_watch::{self, HeadWatch};
+use crate::lines::Lines;
 use crate::records::AgentEntry;
 use crate::steward::{self, Steward};
 use crate::topics::TopicNames;
@@ -26,6 +27,7 @@ pub(crate) struct Context {
     pub(crate) gate: Gate,
     pub(crate) chunks: Chunks,
     pub(crate) writer: Writer,
+    pub(crate) lines: Lines,
     pub(crate) heads: HeadWatch,
     pub(crate) topic_names: TopicNames,
     pub(crate) steward: Steward,
@@ -68,6 +70,7 @@ impl Agent {
             gate: Gate::new(coordinator, config.coordinator_timeout_ms),
             chunks: Chunks::new(store, config.store_timeout_ms, config.cache_max_bytes),
             writer,
+            lines: Lines::default(),
             heads: HeadWatch::default(),
             topic_names: TopicNames::default(),
             steward,

@@ -25,7 +25,7 @@ use crate::writer::{Lost, Written};
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
 use kafka_protocol::protocol::StrBytes;
-use rt::time::wall_ms;
+use rt::time::{timeout, wall_ms};
 
 /// Batches in one coordinator transaction: five reads each beside the transaction's and the floor's, within etcd's 128.
 pub(crate) const GROUP: usize = 25;
@@ -81,10 +81,17 @@ pub(crate) async fn append(
     patience: &mut Patience,
 ) -> Vec<Result<Placed, ResponseError>> {
     let items = batches.iter().map(|batch| Item { batch, outcome: None, tried: None, position: None });
-    let mut work = Append { context, claim, items: items.collect(), chunk: None };
+    let mut place = None;
+    let mut work = Append { context, claim, items: items.collect(), chunk: None, met_another: false };
     while work.items.iter().any(|item| item.outcome.is_none()) {
         let trouble = match work.round().await {
-            Ok(()) if !patience.is_over() => continue,
+            Ok(()) if !patience.is_over() => {
+                if std::mem::take(&mut work.met_another) && place.is_none() {
+                    // Out of time in the line is out of time: the next look at the clock tells.
+                    place = timeout(patience.left(), context.lines.place(work.partitions())).await.ok();
+                }
+                continue;
+            }
             Ok(()) => Trouble::Coordinator(CoordinatorError::Unavailable.into()),
             Err(trouble) => trouble,
         };
@@ -107,6 +114,8 @@ struct Append<'a> {
     claim: Option<Claim<'a>>,
     items: Vec<Item<'a>>,
     chunk: Option<ChunkId>,
+    /// The last round's guard failed.
+    met_another: bool,
 }
 
 struct Item<'a> {
@@ -154,6 +163,11 @@ struct Plan {
 }
 
 impl Append<'_> {
+    fn partitions(&self) -> impl Iterator<Item = (&str, i32)> {
+        let open = self.items.iter().filter(|item| item.outcome.is_none());
+        open.map(|item| (item.batch.topic.as_str(), item.batch.partition))
+    }
+
     async fn round(&mut self) -> Result<(), Trouble> {
         let mut now = self.context.gate.read(self.ranges()).await?;
         let settled = self.settled(&mut now)?;
@@ -345,6 +359,7 @@ impl Append<'_> {
             }
             Ok(None) => {
                 rt::mark!(reachable, "an append met another one");
+                self.met_another = true;
                 Ok(())
             }
             Err(CoordinatorError::Unknown) => {

@@ -218,6 +218,11 @@ impl Patience {
         }
     }
 
+    /// How much of the time allowed is left.
+    pub(crate) fn left(&self) -> Duration {
+        self.deadline - Instant::now()
+    }
+
     /// Whether the time allowed has run out.
     pub(crate) fn is_over(&self) -> bool {
         Instant::now() >= self.deadline

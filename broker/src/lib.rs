@@ -9,6 +9,7 @@
 //! * [`coordinator`]: the port that a host implements
 //! * `layout`, `records`, `codec`: keys, values and their encoding. **Start here**: the guards are in `layout`
 //! * `gate`, `chunks`: the bounded ways to coordinator and store
+//! * `lines`: requests that append to one partition, one after the other
 //! * `writer`, `floor`: chunks out of batches of many requests, and which of them may still be committed
 //! * `batch`, `producer`, `transaction`, `fetch_plan`: pure rules, each with its tables as tests
 //! * `append`, `read`, `finish`, `trim`: what is done to a partition: batches in, batches out, markers, an end to the old
@@ -36,6 +37,7 @@ mod floor;
 mod gate;
 mod head_watch;
 mod layout;
+mod lines;
 mod membership;
 mod producer;
 mod read;

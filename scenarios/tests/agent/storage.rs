@@ -22,7 +22,7 @@ use std::time::Duration;
 const PATIENT_MS: i32 = 100_000;
 
 /// A Produce request of one batch for one partition.
-fn produce(topic: &str, partition: i32, batch: Bytes) -> ProduceRequest {
+pub(crate) fn produce(topic: &str, partition: i32, batch: Bytes) -> ProduceRequest {
     let data = PartitionProduceData::default().with_index(partition).with_records(Some(batch));
     let topic = TopicProduceData::default().with_name(text(topic).into()).with_partition_data(vec![data]);
     ProduceRequest::default().with_acks(-1).with_timeout_ms(PATIENT_MS).with_topic_data(vec![topic])
@@ -36,22 +36,26 @@ async fn send(agent: &mut Connection, topic: &str, partition: i32, batch: Bytes)
 
 /// Fetches partition 0 from `offset`, read_committed, without waiting.
 async fn fetch(agent: &mut Connection, topic: &str, offset: i64) -> PartitionData {
+    let request = fetch_request(topic, 0, offset);
+    agent.call(11, &request).await.responses[0].partitions[0].clone()
+}
+
+/// A Fetch of one partition, read_committed, without waiting.
+pub(crate) fn fetch_request(topic: &str, partition: i32, offset: i64) -> FetchRequest {
     let partition = FetchPartition::default()
-        .with_partition(0)
+        .with_partition(partition)
         .with_fetch_offset(offset)
         .with_partition_max_bytes(1 << 20);
     let topic = FetchTopic::default().with_topic(text(topic).into()).with_partitions(vec![partition]);
-    let request = FetchRequest::default()
+    FetchRequest::default()
         .with_replica_id(BrokerId(-1))
         .with_max_bytes(1 << 20)
         .with_isolation_level(1)
-        .with_topics(vec![topic]);
-    let answer = agent.call(11, &request).await;
-    answer.responses[0].partitions[0].clone()
+        .with_topics(vec![topic])
 }
 
 /// Offsets and values of the records fetched.
-fn records(data: &PartitionData) -> Vec<(i64, String)> {
+pub(crate) fn records(data: &PartitionData) -> Vec<(i64, String)> {
     assert_eq!(data.error_code, 0);
     let mut bytes = data.records.clone().unwrap_or_default();
     let sets = RecordBatchDecoder::decode_all(&mut bytes).expect("whole batches");
@@ -154,6 +158,30 @@ fn requests_share_a_chunk_and_a_refused_neighbour_harms_nobody() {
         assert!((2..=4).contains(&chunks.len()), "eight requests within 50 ms: {chunks:?}");
         assert_eq!(records(&fetch(&mut agent, "t", 0).await), at(0, &["value of 0"]));
     });
+}
+
+#[test]
+fn many_requests_for_one_partition_line_up() {
+    let run = World::default().run(|cluster| async move {
+        let mut agent = cluster.connect("agent-1").await;
+        agent.create_topic("t", 1, &[]).await;
+        let mut connections = Vec::new();
+        for _ in 0..30 {
+            connections.push(cluster.connect("agent-1").await);
+        }
+        for connection in &mut connections {
+            connection.send(9, &produce("t", 0, batch(PLAIN, 1_000, &["v"]))).await;
+        }
+        let mut offsets = Vec::new();
+        for connection in &mut connections {
+            let answer = connection.receive::<ProduceRequest>(9).await;
+            offsets.push(answer.responses[0].partition_responses[0].base_offset);
+        }
+        offsets.sort_unstable();
+        assert_eq!(offsets, (0..30).collect::<Vec<_>>());
+    });
+    let met = run.marks.held("an append met another one");
+    assert!((1..60).contains(&met), "{met} failed guards; by trying again alone they are 30 * 29 / 2");
 }
 
 #[test]
