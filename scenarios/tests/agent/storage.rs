@@ -10,7 +10,8 @@ use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListO
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
 use kafka_protocol::messages::{
-    BrokerId, DeleteRecordsRequest, FetchRequest, ListOffsetsRequest, ProduceRequest,
+    BrokerId, DeleteRecordsRequest, EndTxnRequest, FetchRequest, InitProducerIdRequest, ListOffsetsRequest,
+    ProduceRequest,
 };
 use kafka_protocol::records::RecordBatchDecoder;
 use rt::time::{sleep, wall_ms};
@@ -317,4 +318,41 @@ fn small_chunks_are_merged_and_every_offset_keeps_its_bytes() {
         assert_eq!(send(&mut agent, "t", 0, batch(PLAIN, 1_000, &["g"])).await.base_offset, 6);
     });
     assert!(run.marks.held("a reader followed a batch to another chunk") > 0);
+}
+
+/// DeleteRecords may cut into a transaction that is open; retention waits for its end.
+#[test]
+fn a_log_may_begin_inside_an_open_transaction_but_retention_does_not_put_it_there() {
+    let agent = AgentConfig { retention_interval_ms: 300, ..AgentConfig::default() };
+    world(1, agent).run(|cluster| async move {
+        let mut agent = cluster.connect("agent-1").await;
+        agent.create_topic("t", 1, &[("retention.bytes", "0")]).await;
+        let id = text("jt1").into();
+        let init = InitProducerIdRequest::default()
+            .with_transactional_id(Some(id))
+            .with_transaction_timeout_ms(60_000);
+        let producer_id = agent.call(2, &init).await.producer_id;
+        let writer = Writer { producer_id: producer_id.0, epoch: 0, base_sequence: 0, transactional: true };
+        let records_of = |base_sequence| batch(Writer { base_sequence, ..writer }, 1_000, &["a", "b"]);
+        for base_sequence in [0, 2] {
+            let request =
+                produce("t", 0, records_of(base_sequence)).with_transactional_id(Some(text("jt1").into()));
+            let answer = agent.call(9, &request).await;
+            assert_eq!(answer.responses[0].partition_responses[0].error_code, 0);
+        }
+        sleep(Duration::from_secs(1)).await;
+        let open = fetch(&mut agent, "t", 0).await;
+        assert_eq!((open.log_start_offset, open.last_stable_offset, open.high_watermark), (0, 0, 4));
+        assert_eq!(delete_records(&mut agent, "t", 0, 3).await, (0, 3));
+        let cut = fetch(&mut agent, "t", 3).await;
+        assert_eq!((cut.log_start_offset, cut.last_stable_offset, cut.high_watermark), (3, 3, 4));
+        let end =
+            EndTxnRequest::default().with_transactional_id(text("jt1").into()).with_producer_id(producer_id);
+        assert_eq!(agent.call(1, &end).await.error_code, 0);
+        // The marker is at 4; then everything is stable, and none of it need be kept.
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(offset_for(&mut agent, "t", -2).await, 5);
+        assert_eq!(cluster.keys("aborted/t/").await.len() + cluster.keys("index/t/").await.len(), 0);
+        assert_eq!(send(&mut agent, "t", 0, batch(PLAIN, 1_000, &["c"])).await.base_offset, 5);
+    });
 }
