@@ -78,7 +78,11 @@ impl Expect {
 
 /// All scenarios.
 pub fn all() -> &'static [Scenario] {
-    &[crate::torn_transaction::SCENARIO, crate::torn_transaction_random::SCENARIO]
+    &[
+        crate::torn_transaction::SCENARIO,
+        crate::torn_transaction_random::SCENARIO,
+        crate::safe_ground::SCENARIO,
+    ]
 }
 
 /// The scenario called `name`.

@@ -1,6 +1,6 @@
-//! Which real client is modelled, and what that client gets wrong.
+//! Which real client is modelled, what it speaks, and what it gets wrong.
 //!
-//! A variant is a named bundle of flaws. Each flaw is read at one place.
+//! A variant is a named bundle of settings. Each flaw is read at one place.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,18 @@ pub struct Flaws {
     pub fenced_after_resend_is_failed: bool,
 }
 
-/// A named bundle of flaws.
+/// How a client behaves, apart from its configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// The highest level of the feature `transaction.version` that it knows: 1 for the first transaction protocol (TV1),
+    /// 2 for the second (TV2, KIP-890 part 2), which it speaks with brokers that have finalized it.
+    pub transaction_version: i16,
+    /// What it gets wrong.
+    pub flaws: Flaws,
+}
+
+/// A named bundle of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Variant {
     /// Java 3.8, which speaks the first transaction protocol (TV1) with any broker.
@@ -26,14 +37,23 @@ pub enum Variant {
     /// Java 3.8 without its flaws: the idealised client.
     #[serde(rename = "strict")]
     Strict,
+    /// Java 4, which speaks TV2 with a broker that does. Its application takes a fence after a re-sent `EndTxn` for an
+    /// unknown outcome, though the exception does not say so.
+    #[serde(rename = "java-4")]
+    Java4,
 }
 
 impl Variant {
-    /// What this client gets wrong.
-    pub fn flaws(self) -> Flaws {
-        match self {
-            Variant::Java38 => Flaws { reuse_epoch_after_resend: true, fenced_after_resend_is_failed: true },
-            Variant::Strict => Flaws::default(),
+    /// How this client behaves.
+    pub fn model(self) -> Model {
+        let (transaction_version, reuse_epoch_after_resend, fenced_after_resend_is_failed) = match self {
+            Variant::Java38 => (1, true, true),
+            Variant::Strict => (1, false, false),
+            Variant::Java4 => (2, true, false),
+        };
+        Model {
+            transaction_version,
+            flaws: Flaws { reuse_epoch_after_resend, fenced_after_resend_is_failed },
         }
     }
 }
