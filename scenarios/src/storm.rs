@@ -102,12 +102,14 @@ fn on_frames(choices: &Choices) -> Vec<Scheduled> {
             continue;
         }
         let frame =
-            FramePattern { nth: draw("storm.nth").between(1, 6) as u32, ..FramePattern::words(words) };
+            FramePattern { nth: draw("storm.nth").between(1, 4) as u32, ..FramePattern::words(words) };
         let fault = match words.ends_with(".reply") {
             true => Fault::Reset { frame },
             false => Fault::Delay { frame, by_ms: draw("storm.for").between(100, 9_000) },
         };
-        faults.push(Scheduled { id, when: When::AtMs(FROM_MS), fault });
+        // Producers ask for their ids when they begin.
+        let from_ms = if words.starts_with("InitProducerId") { 0 } else { FROM_MS };
+        faults.push(Scheduled { id, when: When::AtMs(from_ms), fault });
     }
     faults
 }

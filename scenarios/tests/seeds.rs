@@ -48,3 +48,17 @@ fn a_held_end_txn_tears_with_kafkas_default_timeouts_too() {
     let config = Config { profile: scenarios::Profile::Default, ..(scenario.config)() };
     assert_eq!(run(scenario, &config, seeds(1..11).0), seeds(1..11).0.count() as u64);
 }
+
+#[test]
+fn on_the_safe_ground_nothing_goes_wrong() {
+    let scenario = scenario("safe-ground");
+    assert_eq!(run(scenario, &(scenario.config)(), seeds(0..100).0), 0);
+}
+
+#[test]
+fn the_trouble_of_the_safe_ground_is_trouble_for_java_3_8() {
+    let scenario = scenario("safe-ground");
+    let (seeds, chosen) = seeds(0..120);
+    let caught = run(scenario, &Config { client: Variant::Java38, ..(scenario.config)() }, seeds.clone());
+    assert!(caught > 0 || chosen, "no seed of {seeds:?} shows an aborted read: about one in sixty should");
+}

@@ -15,6 +15,9 @@ pub struct Flaws {
     /// An `EndTxn` that was sent more than once and is then refused is reported as failed, although an earlier copy
     /// may have been executed. Without it the outcome is reported as unknown.
     pub fenced_after_resend_is_failed: bool,
+    /// A producer without transactions that takes a new epoch by itself (KIP-360) sends batches again under it that may
+    /// have been appended under the old one: they may be there twice. Without it they fail, their outcome unknown.
+    pub resend_under_new_epoch: bool,
 }
 
 /// How a client behaves, apart from its configuration.
@@ -37,8 +40,8 @@ pub enum Variant {
     /// Java 3.8 without its flaws: the idealised client.
     #[serde(rename = "strict")]
     Strict,
-    /// Java 4, which speaks TV2 with a broker that does. Its application takes a fence after a re-sent `EndTxn` for an
-    /// unknown outcome, though the exception does not say so.
+    /// Java 4, which speaks TV2 with a broker that does, and nothing wrong with it beside that: its application takes a
+    /// fence after a re-sent `EndTxn` for an unknown outcome, though the exception does not say so.
     #[serde(rename = "java-4")]
     Java4,
 }
@@ -46,14 +49,20 @@ pub enum Variant {
 impl Variant {
     /// How this client behaves.
     pub fn model(self) -> Model {
-        let (transaction_version, reuse_epoch_after_resend, fenced_after_resend_is_failed) = match self {
-            Variant::Java38 => (1, true, true),
-            Variant::Strict => (1, false, false),
-            Variant::Java4 => (2, true, false),
-        };
-        Model {
-            transaction_version,
-            flaws: Flaws { reuse_epoch_after_resend, fenced_after_resend_is_failed },
+        let none = Flaws::default();
+        match self {
+            Variant::Java38 => Model {
+                transaction_version: 1,
+                flaws: Flaws {
+                    reuse_epoch_after_resend: true,
+                    fenced_after_resend_is_failed: true,
+                    resend_under_new_epoch: true,
+                },
+            },
+            Variant::Strict => Model { transaction_version: 1, flaws: none },
+            Variant::Java4 => {
+                Model { transaction_version: 2, flaws: Flaws { reuse_epoch_after_resend: true, ..none } }
+            }
         }
     }
 }

@@ -155,6 +155,9 @@ impl Core {
             return;
         }
         self.idempotent_bump_required = false;
+        if !self.transactions.flaws().resend_under_new_epoch {
+            self.fail_sent();
+        }
         if self.transactions.epoch == i16::MAX {
             self.transactions.state = State::Uninitialized;
             self.transactions.producer_id = -1;

@@ -16,7 +16,7 @@ use self::request::outcome;
 use crate::codes;
 use crate::config::ProducerConfig;
 use crate::error::Error;
-use crate::flaws::Model;
+use crate::flaws::{Flaws, Model};
 use crate::told::Told;
 use crate::types::TopicPartition;
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,6 +108,11 @@ impl TransactionManager {
     /// The number of the current or last transaction.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// What this client gets wrong.
+    pub(crate) fn flaws(&self) -> &Flaws {
+        &self.model.flaws
     }
 
     /// Whether it speaks TV2.
