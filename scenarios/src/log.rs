@@ -49,7 +49,7 @@ pub(crate) struct Log(Arc<Mutex<Facts>>);
 #[derive(Default)]
 pub(crate) struct Facts {
     pub(crate) facts: Vec<Fact>,
-    processes: i64,
+    pub(crate) processes: i64,
     /// Workers whose operations are done.
     pub(crate) finished: usize,
     /// Keys that the final reader read from start to end.
