@@ -81,6 +81,11 @@ impl Config {
         (1..=self.agents).map(|n| format!("agent-{n}")).collect()
     }
 
+    /// Whether brokers and clients speak the second transaction protocol with each other.
+    pub(crate) fn is_second_protocol(&self) -> bool {
+        self.client == Variant::Java4 && self.agent.transactions.version == broker::TransactionVersion::V2
+    }
+
     /// Where clients find the cluster.
     pub(crate) fn bootstrap_servers(&self) -> Vec<String> {
         self.agent_names().iter().map(|name| format!("{name}:{KAFKA_PORT}")).collect()

@@ -25,6 +25,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     plan,
     expect: |config| match config.client {
         Variant::Strict => Expect::Clean,
+        _ if config.is_second_protocol() => Expect::Clean,
         // The same load and trouble find the old protocol's hazards.
         Variant::Java38 | Variant::Java4 => Expect::Finds {
             must: &["G1a"],
@@ -106,12 +107,12 @@ impl Load<'_> {
         let sends = self.sends(id, 4, 150);
         let draw = |what| self.choices.world(what, u64::from(id), 99);
         let end = if draw("load.end").chance(0.3) { Decision::Abort } else { Decision::Commit };
-        let think_ms = draw("load.think").between(200, 1_500);
+        let think_ms = draw("load.think").between(500, 1_500);
         Operation { id, think_ms, what: Op::Txn { sends, end } }
     }
 
     fn burst(&mut self, id: u32) -> Operation {
-        let think_ms = self.choices.world("load.think", u64::from(id), 99).between(200, 1_500);
+        let think_ms = self.choices.world("load.think", u64::from(id), 99).between(500, 1_500);
         Operation { id, think_ms, what: Op::Send { sends: self.sends(id, 8, 10) } }
     }
 

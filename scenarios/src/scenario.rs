@@ -114,6 +114,14 @@ pub fn switches() -> &'static [Switch] {
             apply: |config| config.client = Variant::Strict,
         },
         Switch {
+            name: "tv2",
+            what: "brokers and clients (Java 4) speak the second transaction protocol (TV2)",
+            apply: |config| {
+                config.client = Variant::Java4;
+                config.agent.transactions.version = broker::TransactionVersion::V2;
+            },
+        },
+        Switch {
             name: "default-timeouts",
             what: "the client has Kafka's default timeouts (requests time out after 30 s, not 3 s)",
             apply: |config| config.profile = crate::config::Profile::Default,

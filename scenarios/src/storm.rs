@@ -16,7 +16,7 @@ use sim::nemesis::{self, Kind, Swarm};
 /// When trouble may begin: the cluster and its clients stand by then.
 const FROM_MS: u64 = 2_000;
 /// Clients are still at work for this long, whatever happens to them.
-const CLIENTS_UNTIL_MS: u64 = 7_000;
+const CLIENTS_UNTIL_MS: u64 = 4_000;
 /// An agent is polled this often in every run.
 const POLLS_MIN: u64 = 800;
 
@@ -72,7 +72,7 @@ pub(crate) fn draw(choices: &Choices, config: &Config, clients: &[String], until
     if choices.world("storm.clients", 0, 0).chance(0.5) {
         faults.extend(nemesis::draw(choices, &at_clients));
     }
-    faults.extend(on_frames(choices));
+    faults.extend(on_frames(choices, config.is_second_protocol()));
     faults
 }
 
@@ -94,11 +94,13 @@ fn poll_crashes(choices: &Choices, config: &Config) -> Vec<Scheduled> {
 }
 
 /// Answers that are lost and requests that are late: a part of those that every run has.
-fn on_frames(choices: &Choices) -> Vec<Scheduled> {
+fn on_frames(choices: &Choices, second_protocol: bool) -> Vec<Scheduled> {
     let mut faults = Vec::new();
     for (words, id) in LOST.into_iter().chain(LATE).zip(401..) {
         let draw = |what| choices.world(what, u64::from(id), 0);
-        if draw("storm.frame").chance(0.7) {
+        // Nobody sends AddPartitionsToTxn under the second protocol.
+        let is_sent = !(second_protocol && words.starts_with("AddPartitionsToTxn"));
+        if !is_sent || draw("storm.frame").chance(0.7) {
             continue;
         }
         let frame =

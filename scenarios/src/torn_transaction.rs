@@ -21,6 +21,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     config: Config::default,
     plan,
     expect: |config| match config.client {
+        _ if config.is_second_protocol() => Expect::Clean,
         Variant::Java38 | Variant::Java4 => {
             Expect::Shows { must: &["torn-transaction", "G1a", "wrong-decision"], may: &[] }
         }

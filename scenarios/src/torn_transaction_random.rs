@@ -21,6 +21,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     config,
     plan,
     expect: |config| match config.client {
+        _ if config.is_second_protocol() => Expect::Clean,
         Variant::Java38 | Variant::Java4 => Expect::Finds {
             must: &["torn-transaction"],
             may: &["G1a", "lost-write", "unseen", "wrong-decision"],
