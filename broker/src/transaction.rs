@@ -373,3 +373,7 @@ pub(crate) fn rotated(state: &TxnState, producer_id: i64, last_epoch: i16, timeo
 #[cfg(test)]
 #[path = "transaction_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "transaction_model.rs"]
+mod model;

@@ -1,4 +1,5 @@
-//! ListTransactions (66), versions 0 and 1. Any agent lists them all. Version 2 (a pattern over ids, KIP-1152) is not served.
+//! ListTransactions (66), versions 0 to 2. Any agent lists them all. The pattern of version 2 has to match the whole id
+//! (KIP-1152).
 //!
 //! The duration filter of version 1 asks for transactions that run longer than it says (KIP-994), so what does not run is
 //! left out.
@@ -11,11 +12,13 @@ use crate::coordinator::{Range, TXN_OPS_MAX};
 use crate::gate::Fault;
 use crate::layout;
 use crate::transaction::{Phase, TxnState};
+use kafka_protocol::ResponseError;
 use kafka_protocol::messages::list_transactions_response::TransactionState;
 use kafka_protocol::messages::{
     ListTransactionsRequest, ListTransactionsResponse, ProducerId, TransactionalId,
 };
 use kafka_protocol::protocol::StrBytes;
+use regex::Regex;
 use rt::time::wall_ms;
 
 /// Transactional ids read at once.
@@ -28,9 +31,13 @@ pub(super) async fn handle(
     _version: i16,
     request: ListTransactionsRequest,
 ) -> ListTransactionsResponse {
+    let pattern = match pattern(request.transactional_id_pattern.as_deref()) {
+        Ok(pattern) => pattern,
+        Err(error) => return ListTransactionsResponse::default().with_error_code(error.code()),
+    };
     let mut patience = context.patience();
     loop {
-        match list(context, &request).await {
+        match list(context, &request, pattern.as_ref()).await {
             Ok(states) => {
                 return ListTransactionsResponse::default()
                     .with_unknown_state_filters(unknown_states(&request))
@@ -43,6 +50,14 @@ pub(super) async fn handle(
             }
         }
     }
+}
+
+/// What an id must match as a whole; an empty pattern asks for nothing.
+fn pattern(pattern: Option<&str>) -> Result<Option<Regex>, ResponseError> {
+    let Some(pattern) = pattern.filter(|pattern| !pattern.is_empty()) else { return Ok(None) };
+    // By itself first: what is put around it must not make it whole.
+    let whole = Regex::new(pattern).and_then(|_| Regex::new(&format!(r"\A(?:{pattern})\z")));
+    whole.map(Some).map_err(|_| ResponseError::InvalidRegularExpression)
 }
 
 fn unknown_states(request: &ListTransactionsRequest) -> Vec<StrBytes> {
@@ -58,7 +73,11 @@ fn passes(request: &ListTransactionsRequest, state: &TxnState) -> bool {
         && (states.is_empty() || states.iter().any(|name| name.as_str() == state.phase.name()))
 }
 
-async fn list(context: &Context, request: &ListTransactionsRequest) -> Result<Vec<TransactionState>, Fault> {
+async fn list(
+    context: &Context,
+    request: &ListTransactionsRequest,
+    pattern: Option<&Regex>,
+) -> Result<Vec<TransactionState>, Fault> {
     let end = layout::end_of(layout::TXNS.as_bytes());
     let mut from = bytes::Bytes::from_static(layout::TXNS.as_bytes());
     let mut listed = Vec::new();
@@ -67,9 +86,9 @@ async fn list(context: &Context, request: &ListTransactionsRequest) -> Result<Ve
         let mut found = Vec::new();
         for kv in &page.kvs {
             let state: TxnState = codec::decode(&kv.value)?;
-            if let Some(id) = layout::txn_of(&kv.key).filter(|_| passes(request, &state)) {
-                found.push((id, state));
-            }
+            let matches = |id: &String| pattern.is_none_or(|pattern| pattern.is_match(id));
+            let id = layout::txn_of(&kv.key).filter(|_| passes(request, &state));
+            found.extend(id.filter(matches).map(|id| (id, state)));
         }
         if request.duration_filter >= 0 {
             found = longer_than(context, request.duration_filter, found).await?;
@@ -138,6 +157,18 @@ mod tests {
         assert_eq!(asked(&["ongoing"]), (false, names(&["ongoing"])));
         assert_eq!(asked(&["Ongoing", "Nonsense"]), (true, names(&["Nonsense"])));
         assert_eq!(asked(&["Dead", "PrepareEpochFence"]), (false, vec![]));
+    }
+
+    #[test]
+    fn a_pattern_matches_whole_ids() {
+        let matches = |asked, id| pattern(Some(asked)).map(|pattern| pattern.is_none_or(|p| p.is_match(id)));
+        assert_eq!(matches("jt.*", "jt1"), Ok(true));
+        assert_eq!(matches("jt", "jt1"), Ok(false), "not a part of it");
+        assert_eq!(matches("a|jt1", "jt1x"), Ok(false), "nor one end");
+        assert_eq!(matches("", "jt1"), Ok(true), "an empty one asks for nothing");
+        let invalid = Err(ResponseError::InvalidRegularExpression);
+        assert_eq!((matches("(", "jt1"), matches("a)|(b", "b")), (invalid, invalid));
+        assert!(pattern(None).is_ok_and(|pattern| pattern.is_none()));
     }
 
     #[test]

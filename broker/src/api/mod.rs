@@ -63,7 +63,7 @@ const APIS: [Api; 14] = [
     Api { max_v1: 4, ..api(ApiKey::EndTxn, 0, 5) },
     api(ApiKey::DescribeProducers, 0, 0),
     api(ApiKey::DescribeTransactions, 0, 0),
-    api(ApiKey::ListTransactions, 0, 1),
+    api(ApiKey::ListTransactions, 0, 2),
 ];
 
 /// What becomes of a request.

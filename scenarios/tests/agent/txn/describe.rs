@@ -104,6 +104,13 @@ fn transactions_are_listed_by_state_producer_id_and_duration() {
         assert_eq!(list(&mut agent, by_id).await.0, ids(&["idle"]));
         let longer = all.clone().with_duration_filter(10_000);
         assert_eq!(list(&mut agent, longer).await.0, ids(&["long"]));
+        let by_pattern = all.clone().with_transactional_id_pattern(Some(text("(id|sho).*")));
+        let answer = agent.call(2, &by_pattern).await;
+        let listed: Vec<_> =
+            answer.transaction_states.iter().map(|state| state.transactional_id.as_str()).collect();
+        assert_eq!((answer.error_code, listed), (0, vec!["idle", "short"]));
+        let invalid = all.clone().with_transactional_id_pattern(Some(text("(")));
+        assert_eq!(agent.call(2, &invalid).await.error_code, 128);
         let running = all.with_duration_filter(0);
         assert_eq!(list(&mut agent, running).await.0, ids(&["long", "short"]), "what is idle does not run");
     });
