@@ -107,7 +107,8 @@ async fn complete(
     let Some(state) = prepared.value() else { return Ok(Step::Nothing) };
     let done = codec::encode(&state.completed(committed));
     rt::preempt("finish.before-complete").await;
-    let answer = context.gate.commit(vec![guard], vec![Op::put(layout::txn(id), done)]).await?;
+    let idle = Op::put(layout::txn_idle(id), codec::encode(&wall_ms()));
+    let answer = context.gate.commit(vec![guard], vec![Op::put(layout::txn(id), done), idle]).await?;
     let Some(answer) = answer else { return Ok(Step::Nothing) };
     rt::event!(
         "txn.completed",

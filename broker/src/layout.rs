@@ -15,6 +15,7 @@
 //! | `aborted/<topic>/<partition>/<marker offset>` | [`AbortedRange`](crate::records::AbortedRange) | abort markers, trim |
 //! | `producers/<topic>/<partition>/<producer id>` | [`ProducerEntry`](crate::producer::ProducerEntry) | appends, markers |
 //! | `txns/<transactional id>` | [`TxnState`](crate::transaction::TxnState) | InitProducerId, begin, Prepare, Complete |
+//! | `txn_idle/<transactional id>` | `i64`: when it last became Empty or Complete, in ms of wall time | InitProducerId, Complete |
 //! | `txn_parts/<transactional id>/<topic>/<partition>` | [`TxnPart`](crate::records::TxnPart) | joins; deleted by markers |
 //!
 //! Guards. Whatever changes a partition (index, producers, aborted ranges) also writes its head, and compares the
@@ -22,6 +23,9 @@
 //! entries it rewrites. A head that was never written is an empty log. Whatever
 //! joins a transaction or appends to it compares the mod revision of `txns/<id>`, which changes at begin, Prepare,
 //! Complete and InitProducerId and at nothing else; so the partitions of a prepared transaction cannot grow.
+//! A transaction opens, goes on and closes on a partition by writing its producer's key too, so that key's mod revision
+//! says by itself whether it may expire. When a transactional id became idle is kept beside its state, not in it: two
+//! transactions of one epoch must look alike to the defect `state_compare`.
 //! A marker deletes the partition's `txn_parts` key in the coordinator transaction that writes it, so it is written
 //! once, by whichever agent.
 //!
@@ -40,6 +44,8 @@ pub(crate) const HEADS: &str = "heads/";
 pub(crate) const INDEX: &str = "index/";
 pub(crate) const TXNS: &str = "txns/";
 pub(crate) const WRITERS: &str = "writers/";
+pub(crate) const TXN_IDLE: &str = "txn_idle/";
+pub(crate) const PRODUCERS: &str = "producers/";
 
 pub(crate) fn agent(node_id: i32) -> Bytes {
     format!("{AGENTS}{node_id:010}").into()
@@ -79,11 +85,33 @@ pub(crate) fn aborted(topic: &str, partition: i32, marker_offset: i64) -> Bytes 
 }
 
 pub(crate) fn producer(topic: &str, partition: i32, producer_id: i64) -> Bytes {
-    format!("producers/{topic}/{partition:010}/{producer_id:020}").into()
+    format!("{PRODUCERS}{topic}/{partition:010}/{producer_id:020}").into()
+}
+
+/// Before all producers of a partition.
+pub(crate) fn producers(topic: &str, partition: i32) -> Bytes {
+    format!("{PRODUCERS}{topic}/{partition:010}/").into()
+}
+
+/// Topic, partition and producer id of a `producers/` key.
+pub(crate) fn producer_of(key: &[u8]) -> Option<(&str, i32, i64)> {
+    let (rest, producer_id) = std::str::from_utf8(key).ok()?.strip_prefix(PRODUCERS)?.rsplit_once('/')?;
+    let (topic, partition) = rest.rsplit_once('/')?;
+    Some((topic, partition.parse().ok()?, producer_id.parse().ok()?))
 }
 
 pub(crate) fn txn(transactional_id: &str) -> Bytes {
     format!("{TXNS}{}", escape(transactional_id)).into()
+}
+
+pub(crate) fn txn_idle(transactional_id: &str) -> Bytes {
+    format!("{TXN_IDLE}{}", escape(transactional_id)).into()
+}
+
+/// The `txns/` key beside a `txn_idle/` key.
+pub(crate) fn txn_of_idle(key: &[u8]) -> Option<Bytes> {
+    let escaped = std::str::from_utf8(key).ok()?.strip_prefix(TXN_IDLE)?;
+    Some(format!("{TXNS}{escaped}").into())
 }
 
 pub(crate) fn txn_parts(transactional_id: &str) -> Bytes {
@@ -144,5 +172,14 @@ mod tests {
         let (prefix, other) = (txn_parts("a"), txn_part("a/b", "t", 0));
         assert!(!(prefix.as_ref() <= other.as_ref() && other.as_ref() < end_of(&prefix).as_ref()));
         assert_eq!(partition_of(&txn_part("a/b", "orders.x", 3)), Some(("orders.x", 3)));
+        assert_eq!(txn_of_idle(&txn_idle("a/b%")), Some(txn("a/b%")));
+    }
+
+    #[test]
+    fn a_producers_key_says_whose_it_is() {
+        let key = producer("orders.x", 3, 42);
+        assert!(key.starts_with(&producers("orders.x", 3)));
+        assert_eq!(producer_of(&key), Some(("orders.x", 3, 42)));
+        assert_eq!(producer_of(b"producers/t/1"), None);
     }
 }

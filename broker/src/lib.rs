@@ -13,7 +13,7 @@
 //! * `writer`, `floor`: chunks out of batches of many requests, and which of them may still be committed
 //! * `batch`, `producer`, `transaction`, `fetch_plan`: pure rules, each with its tables as tests
 //! * `append`, `read`, `finish`, `trim`: what is done to a partition: batches in, batches out, markers, an end to the old
-//! * `steward`, `membership`, `head_watch`, `chores`: what an agent does unasked
+//! * `steward`, `expiry`, `membership`, `head_watch`, `chores`: what an agent does unasked
 //! * `collector`, `compaction`: chunks that nothing refers to, and chunks too small to keep
 //! * `connection`, `api`: the wire, one file per API
 //! * `topics`, `topic_config`, `routing`: names, settings and places
@@ -31,6 +31,7 @@ mod config;
 mod connection;
 pub mod coordinator;
 mod defects;
+mod expiry;
 mod fetch_plan;
 mod finish;
 mod floor;
@@ -51,6 +52,8 @@ mod trim;
 mod writer;
 
 pub use agent::Agent;
-pub use config::{AgentConfig, Outside, Routing, Timeouts, TransactionConfig, TransactionVersion};
+pub use config::{
+    AgentConfig, ExpirationConfig, Outside, Routing, Timeouts, TransactionConfig, TransactionVersion,
+};
 pub use coordinator::Coordinator;
 pub use defects::Defects;

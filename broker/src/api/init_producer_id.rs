@@ -10,6 +10,7 @@ use crate::layout;
 use crate::transaction::{self, Init, TxnState};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse, ProducerId};
+use rt::time::wall_ms;
 
 /// First version with PRODUCER_FENCED.
 const FENCED_SINCE: i16 = 4;
@@ -118,7 +119,11 @@ async fn attempt(
     };
     rt::preempt("init-producer-id.before-commit").await;
     let guard = vec![Compare::unchanged(key.clone(), stored.revision())];
-    let answer = context.gate.commit(guard, vec![Op::put(key, codec::encode(&next))]).await?;
+    let mut ops = vec![Op::put(key, codec::encode(&next))];
+    if !fence {
+        ops.push(Op::put(layout::txn_idle(id), codec::encode(&wall_ms())));
+    }
+    let answer = context.gate.commit(guard, ops).await?;
     let Some(answer) = answer else { return Ok(None) };
     if !fence {
         return Ok(Some(Ok((next.producer_id, next.epoch))));

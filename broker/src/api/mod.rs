@@ -7,11 +7,14 @@ mod add_partitions_to_txn;
 mod api_versions;
 mod create_topics;
 mod delete_records;
+mod describe_producers;
+mod describe_transactions;
 mod end_txn;
 mod fetch;
 mod find_coordinator;
 mod init_producer_id;
 mod list_offsets;
+mod list_transactions;
 mod metadata;
 mod produce;
 
@@ -46,7 +49,7 @@ impl Api {
 }
 
 /// Everything served, by API key.
-const APIS: [Api; 11] = [
+const APIS: [Api; 14] = [
     Api { served_min: 3, ..api(ApiKey::Produce, 0, 12) },
     api(ApiKey::Fetch, 4, 16),
     api(ApiKey::ListOffsets, 1, 8),
@@ -58,6 +61,9 @@ const APIS: [Api; 11] = [
     api(ApiKey::InitProducerId, 0, 5),
     api(ApiKey::AddPartitionsToTxn, 0, 3),
     Api { max_v1: 4, ..api(ApiKey::EndTxn, 0, 5) },
+    api(ApiKey::DescribeProducers, 0, 0),
+    api(ApiKey::DescribeTransactions, 0, 0),
+    api(ApiKey::ListTransactions, 0, 2),
 ];
 
 /// What becomes of a request.
@@ -175,6 +181,9 @@ async fn answer(context: &Context, mut request: Request) -> Option<Answer> {
         ApiKey::InitProducerId => serve!(init_producer_id, with its code),
         ApiKey::AddPartitionsToTxn => serve!(add_partitions_to_txn),
         ApiKey::EndTxn => serve!(end_txn, with its code),
+        ApiKey::DescribeProducers => serve!(describe_producers),
+        ApiKey::DescribeTransactions => serve!(describe_transactions),
+        ApiKey::ListTransactions => serve!(list_transactions, with its code),
         _ => None,
     }
 }

@@ -4,3 +4,4 @@
 mod harness;
 mod storage;
 mod storm;
+mod txn;
