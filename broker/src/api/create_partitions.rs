@@ -131,7 +131,9 @@ mod tests {
         let topic = TopicEntry { partitions: 2, replication_factor: 2, configs: Default::default() };
         let agent = |node_id| AgentEntry { node_id, host: String::new(), port: 0 };
         let agents = [agent(1), agent(2)];
-        let rows: [(i32, Option<&[&[i32]]>, i16); 12] = [
+        /// Partitions asked for, their brokers, the code.
+        type Row<'a> = (i32, Option<&'a [&'a [i32]]>, i16);
+        let rows: [Row<'_>; 12] = [
             (3, None, 0),
             (10_000, None, 0),
             (10_001, None, 37),
