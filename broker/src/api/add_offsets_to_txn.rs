@@ -1,7 +1,7 @@
 //! AddOffsetsToTxn (25), versions 0 to 4: kafka.md 1.8. It lists a group in the transaction, as AddPartitionsToTxn lists
 //! partitions; `pending` does the work.
 
-use super::fenced_since;
+use super::{fenced_since, refuse};
 use crate::agent::Context;
 use crate::offsets::Attempt;
 use crate::pending::{self, Committer};
@@ -16,11 +16,10 @@ pub(super) async fn handle(
     version: i16,
     request: AddOffsetsToTxnRequest,
 ) -> AddOffsetsToTxnResponse {
-    let code = match add(context, &request).await {
-        Ok(()) => 0,
-        Err(error) => fenced_since(error, version, FENCED_SINCE).code(),
-    };
-    AddOffsetsToTxnResponse::default().with_error_code(code)
+    match add(context, &request).await {
+        Ok(()) => AddOffsetsToTxnResponse::default(),
+        Err(error) => refuse::added_offsets(fenced_since(error, version, FENCED_SINCE)),
+    }
 }
 
 async fn add(context: &Context, request: &AddOffsetsToTxnRequest) -> Result<(), ResponseError> {

@@ -1,6 +1,6 @@
 //! CreateTopics (19): kafka.md 1.3. A topic is one key; partitions exist because the topic says so.
 
-use super::{refuse, text};
+use super::refuse;
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Compare, Op, Range};
@@ -34,7 +34,7 @@ pub(super) async fn handle(
         };
         results.push(match outcome {
             Ok((entry, id)) => created(topic.name.clone(), &entry, id),
-            Err(error) => refused(topic.name.clone(), error),
+            Err(error) => refuse::created_topic(topic.name.clone(), error),
         });
     }
     CreateTopicsResponse::default().with_topics(results)
@@ -120,18 +120,9 @@ fn created(name: TopicName, entry: &TopicEntry, id: TopicId) -> CreatableTopicRe
         .with_replication_factor(entry.replication_factor)
 }
 
-/// An error has no numbers: -1 for both.
-fn refused(name: TopicName, error: ResponseError) -> CreatableTopicResult {
-    CreatableTopicResult::default()
-        .with_name(name)
-        .with_error_code(error.code())
-        .with_error_message(Some(text(error.to_string())))
-        .with_num_partitions(-1)
-        .with_replication_factor(-1)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::text;
     use super::*;
     use kafka_protocol::messages::create_topics_request::CreatableTopicConfig;
 
@@ -158,11 +149,5 @@ mod tests {
         assert!(entry(&with(Some(text("5"))), 7).is_ok());
         let defaults = entry(&asked("t", -1, -1), 4).unwrap();
         assert_eq!((defaults.partitions, defaults.replication_factor), (1, 1));
-    }
-
-    #[test]
-    fn an_error_has_no_numbers() {
-        let answer = refused(text("t").into(), ResponseError::TopicAlreadyExists);
-        assert_eq!((answer.error_code, answer.num_partitions, answer.replication_factor), (36, -1, -1));
     }
 }

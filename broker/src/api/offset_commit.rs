@@ -2,6 +2,7 @@
 //!
 //! Limits: `retention_time_ms` of versions 2 to 4 is not kept, nothing expires; groups have no members yet.
 
+use super::refuse;
 use crate::agent::Context;
 use crate::group;
 use crate::offsets::{self, Asked, Row};
@@ -24,9 +25,11 @@ pub(super) async fn handle(
     let mut outcomes = outcomes.into_iter();
     let topics = request.topics.into_iter().map(|topic| {
         let partitions = topic.partitions.iter().zip(&mut outcomes).map(|(partition, outcome)| {
-            OffsetCommitResponsePartition::default()
-                .with_partition_index(partition.partition_index)
-                .with_error_code(outcome.map_or_else(|error| error.code(), |()| 0))
+            let index = partition.partition_index;
+            match outcome {
+                Ok(()) => OffsetCommitResponsePartition::default().with_partition_index(index),
+                Err(error) => refuse::committed_offset(index, error),
+            }
         });
         OffsetCommitResponseTopic::default().with_partitions(partitions.collect()).with_name(topic.name)
     });

@@ -1,6 +1,6 @@
 //! OffsetFetch (9), versions 1 to 9, single and batched: kafka.md 1.7. What was never committed is no error: offset -1.
 
-use super::text;
+use super::{refuse, text};
 use crate::agent::Context;
 use crate::group::CommittedOffset;
 use crate::offsets::{self, GroupOffsets};
@@ -21,26 +21,8 @@ const GROUP_ERROR_SINCE: i16 = 2;
 /// Topics and partitions asked for; `None` for all.
 type Asked = Option<Vec<(TopicName, Vec<i32>)>>;
 
-/// One partition's answer: its index, offset, leader epoch, metadata, error.
-struct Answer {
-    partition: i32,
-    offset: i64,
-    leader_epoch: i32,
-    metadata: String,
-    code: i16,
-}
-
-impl Answer {
-    fn committed(partition: i32, offset: &CommittedOffset) -> Self {
-        let CommittedOffset { offset, leader_epoch, metadata, .. } = offset.clone();
-        Answer { partition, offset, leader_epoch, metadata, code: 0 }
-    }
-
-    /// Nothing was committed, or it cannot be told: -1 for both numbers, no metadata.
-    fn nothing(partition: i32, code: i16) -> Self {
-        Answer { partition, offset: -1, leader_epoch: -1, metadata: String::new(), code }
-    }
-}
+/// What a partition is answered: what was committed, nothing, or an error.
+type Answer = (i32, Result<Option<CommittedOffset>, ResponseError>);
 
 pub(super) async fn handle(
     context: &Context,
@@ -57,24 +39,27 @@ pub(super) async fn handle(
     }
     let asked: Asked =
         request.topics.map(|topics| topics.into_iter().map(|t| (t.name, t.partition_indexes)).collect());
-    let (topics, code) = match fetch(context, &request.group_id, asked.as_ref(), stable).await {
-        Ok(topics) => (topics, 0),
-        Err(error) if version < GROUP_ERROR_SINCE => (refused(asked, error), 0),
-        Err(error) => (Vec::new(), error.code()),
+    let topics = match fetch(context, &request.group_id, asked.as_ref(), stable).await {
+        Ok(topics) => topics,
+        Err(error) if version < GROUP_ERROR_SINCE => refused(asked, error),
+        Err(error) => return refuse::fetched_offsets(error),
     };
-    let topic = |(name, partitions): (TopicName, Vec<Answer>)| {
-        let partition = |answer: Answer| {
-            OffsetFetchResponsePartition::default()
-                .with_partition_index(answer.partition)
-                .with_committed_offset(answer.offset)
-                .with_committed_leader_epoch(answer.leader_epoch)
-                .with_metadata(Some(text(answer.metadata)))
-                .with_error_code(answer.code)
+    let topic = |(name, answers): (TopicName, Vec<Answer>)| {
+        let partition = |(partition, answer): Answer| match answer {
+            Ok(committed) => {
+                let (offset, leader_epoch, metadata) = told(committed);
+                OffsetFetchResponsePartition::default()
+                    .with_partition_index(partition)
+                    .with_committed_offset(offset)
+                    .with_committed_leader_epoch(leader_epoch)
+                    .with_metadata(Some(text(metadata)))
+            }
+            Err(error) => refuse::fetched_offset(partition, error),
         };
-        let partitions = partitions.into_iter().map(partition).collect();
+        let partitions = answers.into_iter().map(partition).collect();
         OffsetFetchResponseTopic::default().with_name(name).with_partitions(partitions)
     };
-    OffsetFetchResponse::default().with_topics(topics.into_iter().map(topic).collect()).with_error_code(code)
+    OffsetFetchResponse::default().with_topics(topics.into_iter().map(topic).collect())
 }
 
 async fn batched(
@@ -84,33 +69,40 @@ async fn batched(
 ) -> OffsetFetchResponseGroup {
     let asked: Asked =
         group.topics.map(|topics| topics.into_iter().map(|t| (t.name, t.partition_indexes)).collect());
-    let (topics, code) = match fetch(context, &group.group_id, asked.as_ref(), stable).await {
-        Ok(topics) => (topics, 0),
-        Err(error) => (Vec::new(), error.code()),
+    let topics = match fetch(context, &group.group_id, asked.as_ref(), stable).await {
+        Ok(topics) => topics,
+        Err(error) => return refuse::fetched_group(group.group_id, error),
     };
-    let topic = |(name, partitions): (TopicName, Vec<Answer>)| {
-        let partition = |answer: Answer| {
-            OffsetFetchResponsePartitions::default()
-                .with_partition_index(answer.partition)
-                .with_committed_offset(answer.offset)
-                .with_committed_leader_epoch(answer.leader_epoch)
-                .with_metadata(Some(text(answer.metadata)))
-                .with_error_code(answer.code)
+    let topic = |(name, answers): (TopicName, Vec<Answer>)| {
+        let partition = |(partition, answer): Answer| match answer {
+            Ok(committed) => {
+                let (offset, leader_epoch, metadata) = told(committed);
+                OffsetFetchResponsePartitions::default()
+                    .with_partition_index(partition)
+                    .with_committed_offset(offset)
+                    .with_committed_leader_epoch(leader_epoch)
+                    .with_metadata(Some(text(metadata)))
+            }
+            Err(error) => refuse::fetched_group_offset(partition, error),
         };
-        let partitions = partitions.into_iter().map(partition).collect();
+        let partitions = answers.into_iter().map(partition).collect();
         OffsetFetchResponseTopics::default().with_name(name).with_partitions(partitions)
     };
     OffsetFetchResponseGroup::default()
         .with_group_id(group.group_id)
         .with_topics(topics.into_iter().map(topic).collect())
-        .with_error_code(code)
+}
+
+/// Offset, leader epoch and metadata; -1, -1 and none where nothing was committed.
+fn told(committed: Option<CommittedOffset>) -> (i64, i32, String) {
+    committed.map_or((-1, -1, String::new()), |offset| (offset.offset, offset.leader_epoch, offset.metadata))
 }
 
 /// Version 1 has no other place for an error than every partition.
 fn refused(asked: Asked, error: ResponseError) -> Vec<(TopicName, Vec<Answer>)> {
-    let nothing = |partition| Answer::nothing(partition, error.code());
+    let refuse = |partition| (partition, Err(error));
     let topics = asked.into_iter().flatten();
-    topics.map(|(name, partitions)| (name, partitions.into_iter().map(nothing).collect())).collect()
+    topics.map(|(name, partitions)| (name, partitions.into_iter().map(refuse).collect())).collect()
 }
 
 async fn fetch(
@@ -138,13 +130,9 @@ fn answers(
 ) -> Vec<(TopicName, Vec<Answer>)> {
     let answer = |topic: &str, partition: i32| {
         let name = (topic.to_string(), partition);
-        match offsets.committed.get(&name) {
-            _ if stable && offsets.pending.contains(&name) => {
-                Answer::nothing(partition, ResponseError::UnstableOffsetCommit.code())
-            }
-            Some(offset) => Answer::committed(partition, offset),
-            None => Answer::nothing(partition, 0),
-        }
+        let unstable = stable && offsets.pending.contains(&name);
+        let committed = offsets.committed.get(&name).cloned();
+        (partition, if unstable { Err(ResponseError::UnstableOffsetCommit) } else { Ok(committed) })
     };
     let Some(asked) = asked else {
         let mut topics: Vec<(TopicName, Vec<Answer>)> = Vec::new();
@@ -190,7 +178,10 @@ mod tests {
     fn told(asked: Option<&Vec<(TopicName, Vec<i32>)>>, stable: bool) -> Vec<(String, i32, i64, i16)> {
         let mut all = Vec::new();
         for (name, answers) in answers(&offsets(), asked, stable) {
-            all.extend(answers.iter().map(|a| (name.to_string(), a.partition, a.offset, a.code)));
+            all.extend(answers.into_iter().map(|(partition, answer)| match answer {
+                Ok(committed) => (name.to_string(), partition, super::told(committed).0, 0),
+                Err(error) => (name.to_string(), partition, -1, error.code()),
+            }));
         }
         all
     }

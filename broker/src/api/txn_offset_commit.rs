@@ -1,6 +1,7 @@
 //! TxnOffsetCommit (28), versions 0 to 5: kafka.md 1.8. The offsets stay pending until the transaction ends; `pending` does
 //! the work. Version 5 is that of transaction version 2.
 
+use super::refuse;
 use crate::agent::Context;
 use crate::config::TransactionVersion;
 use crate::offsets::{self, Asked, Attempt, Row, STEP};
@@ -11,6 +12,8 @@ use kafka_protocol::messages::txn_offset_commit_response::{
     TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
 };
 use kafka_protocol::messages::{TxnOffsetCommitRequest, TxnOffsetCommitResponse};
+use rt::time::{Instant, sleep};
+use std::time::Duration;
 
 /// First version whose clients understand TRANSACTION_ABORTABLE (KIP-890).
 const ABORTABLE_SINCE: i16 = 4;
@@ -29,9 +32,11 @@ pub(super) async fn handle(
     let mut outcomes = outcomes.into_iter();
     let topics = request.topics.into_iter().map(|topic| {
         let partitions = topic.partitions.iter().zip(&mut outcomes).map(|(partition, outcome)| {
-            TxnOffsetCommitResponsePartition::default()
-                .with_partition_index(partition.partition_index)
-                .with_error_code(outcome.map_or_else(|error| told(error, version), |()| 0))
+            let index = partition.partition_index;
+            match outcome {
+                Ok(()) => TxnOffsetCommitResponsePartition::default().with_partition_index(index),
+                Err(error) => refuse::pending_offset(index, told(error, version)),
+            }
         });
         TxnOffsetCommitResponseTopic::default().with_partitions(partitions.collect()).with_name(topic.name)
     });
@@ -39,12 +44,11 @@ pub(super) async fn handle(
 }
 
 /// What a client of this version can be told.
-fn told(error: ResponseError, version: i16) -> i16 {
+fn told(error: ResponseError, version: i16) -> ResponseError {
     match error {
         ResponseError::TransactionAbortable if version < ABORTABLE_SINCE => ResponseError::InvalidTxnState,
         other => other,
     }
-    .code()
 }
 
 fn asked(topics: &[TxnOffsetCommitRequestTopic]) -> Vec<Asked<'_>> {
@@ -93,12 +97,21 @@ async fn hold(
     };
     let rules = context.config.transactions.version.of_request(version, V2_SINCE);
     let joins = rules == TransactionVersion::V2;
+    let config = &context.config.transactions;
+    // A client of version 2 goes on while the end of its last transaction is being written (kafka.md 3.7).
+    let rejoin_until = Instant::now() + Duration::from_millis(if joins { config.join_limit_ms } else { 0 });
+    let backoff = Duration::from_millis(config.join_backoff_ms);
     let mut patience = context.patience();
     for rows in rows.chunks(STEP) {
         let mut tried = None;
         loop {
             match pending::hold(context, &committer, request.generation_id, joins, rows, &mut tried).await {
                 Ok(Attempt::Done) => break,
+                Ok(Attempt::Refused(ResponseError::ConcurrentTransactions))
+                    if Instant::now() + backoff <= rejoin_until =>
+                {
+                    sleep(backoff).await;
+                }
                 Ok(Attempt::Refused(error)) => return Err(error),
                 Ok(Attempt::Changed) if patience.is_over() => {
                     return Err(ResponseError::CoordinatorLoadInProgress);
@@ -118,6 +131,7 @@ mod tests {
 
     #[test]
     fn old_clients_are_told_what_they_know() {
+        let told = |error, version| told(error, version).code();
         assert_eq!(told(ResponseError::TransactionAbortable, 3), 48);
         assert_eq!(told(ResponseError::TransactionAbortable, 4), 120);
         assert_eq!(told(ResponseError::ConcurrentTransactions, 0), 51);

@@ -1,0 +1,113 @@
+//! A group under trouble, against a model: whatever the coordinator's answers do, the group ends with what was committed.
+
+use crate::calls::{Txn, again, offset_commit, stable_offsets};
+use crate::harness::{Connection, World};
+use sim::choice::Choices;
+use sim::fault::{Fault, Scheduled, When};
+use std::collections::BTreeMap;
+
+const PARTITIONS: i32 = 4;
+const TRANSACTIONS: u64 = 12;
+/// Not now: ask again (request timed out, coordinator loading, not available, elsewhere; concurrent transactions).
+const RETRIABLE: [i16; 5] = [7, 14, 15, 16, 51];
+
+/// The group as it should be. Commits are numbered in the order in which they were sent.
+#[derive(Default)]
+struct Model {
+    commits: u64,
+    committed: BTreeMap<i32, (i64, u64)>,
+    pending: BTreeMap<i32, (i64, u64)>,
+}
+
+impl Model {
+    fn commit(&mut self, partition: i32, offset: i64) {
+        self.commits += 1;
+        self.committed.insert(partition, (offset, self.commits));
+    }
+
+    fn hold(&mut self, partition: i32, offset: i64) {
+        self.commits += 1;
+        self.pending.insert(partition, (offset, self.commits));
+    }
+
+    fn end(&mut self, committed: bool) {
+        for (partition, pending) in std::mem::take(&mut self.pending) {
+            let current = self.committed.entry(partition).or_insert((-1, 0));
+            if committed && pending.1 > current.1 {
+                *current = pending;
+            }
+        }
+    }
+}
+
+/// Repeats a request until it is answered for good.
+async fn insist(mut request: impl AsyncFnMut() -> i16) {
+    loop {
+        match request().await {
+            0 => return,
+            code => assert!(RETRIABLE.contains(&code), "code {code}"),
+        }
+        again().await;
+    }
+}
+
+async fn plain(agent: &mut Connection, partition: i32, offset: i64) {
+    insist(async || {
+        let answer = agent.call(8, &offset_commit("g", -1, &[(partition, offset)])).await;
+        answer.topics[0].partitions[0].error_code
+    })
+    .await;
+}
+
+#[test]
+fn the_group_ends_with_what_was_committed() {
+    for seed in 0..12 {
+        let deaf = |agent: &str| Fault::Cut {
+            from: vec!["etcd".into()],
+            to: vec![agent.into()],
+            both_ways: seed % 2 == 0,
+            for_ms: 1_500,
+        };
+        let pause = Fault::Pause { node: "etcd".into(), for_ms: 1_200 };
+        let faults = [(200, deaf("agent-1")), (400, pause), (2_500, deaf("agent-2"))];
+        let faults = (1..).zip(faults);
+        let faults = faults.map(|(id, (at, fault))| Scheduled { id, when: When::AtMs(at), fault });
+        let mut world = World { seed, faults: faults.collect(), ..World::default() };
+        world.config.agents = 2;
+        world.agent.transactions.scan_interval_ms = 1_000;
+        world.run(move |cluster| async move {
+            let choices = Choices::new(seed, &[]);
+            let choose = |name: &str, n: u64, below: u64| choices.world(name, seed, n).below(below);
+            let mut agents = [cluster.connect("agent-1").await, cluster.connect("agent-2").await];
+            agents[0].create_topic("t", PARTITIONS, &[]).await;
+            let mut model = Model::default();
+            let txn = Txn::init(&mut agents[0], "jt1").await;
+            for n in 0..TRANSACTIONS {
+                let mut at = |name: &str| choose(name, n, 2) as usize;
+                let (lists, holds, commits, ends) = (at("lists"), at("holds"), at("commits"), at("ends"));
+                let partition = |name: &str| choose(name, n, PARTITIONS as u64) as i32;
+                let (first, second) = (partition("first"), partition("second"));
+                let offset = 10 * n as i64;
+                insist(async || txn.add_offsets(&mut agents[lists], 3, "g").await).await;
+                insist(async || txn.commit_offsets(&mut agents[holds], 3, "g", &[(first, offset)]).await[0])
+                    .await;
+                model.hold(first, offset);
+                if choose("plain", n, 3) == 0 {
+                    plain(&mut agents[commits], second, offset + 1).await;
+                    model.commit(second, offset + 1);
+                }
+                let committed = choose("committed", n, 4) > 0;
+                insist(async || txn.end(&mut agents[ends], committed).await).await;
+                model.end(committed);
+            }
+            // The next transaction begins when the last one is complete.
+            insist(async || txn.add_offsets(&mut agents[0], 3, "h").await).await;
+            let all: Vec<i32> = (0..PARTITIONS).collect();
+            let expected: Vec<(i64, i16)> =
+                all.iter().map(|n| (model.committed.get(n).map_or(-1, |(offset, _)| *offset), 0)).collect();
+            for agent in &mut agents {
+                assert_eq!(stable_offsets(agent, "g", &all).await, expected, "seed {seed}");
+            }
+        });
+    }
+}
