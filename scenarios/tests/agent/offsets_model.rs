@@ -6,7 +6,7 @@ use sim::choice::Choices;
 use sim::fault::{Fault, Scheduled, When};
 use std::collections::BTreeMap;
 
-const PARTITIONS: i32 = 4;
+const PARTITIONS: u64 = 4;
 const TRANSACTIONS: u64 = 12;
 /// Not now: ask again (request timed out, coordinator loading, not available, elsewhere; concurrent transactions).
 const RETRIABLE: [i16; 5] = [7, 14, 15, 16, 51];
@@ -40,23 +40,52 @@ impl Model {
     }
 }
 
-/// Repeats a request until it is answered for good.
-async fn insist(mut request: impl AsyncFnMut() -> i16) {
-    loop {
-        match request().await {
-            0 => return,
-            code => assert!(RETRIABLE.contains(&code), "code {code}"),
+/// Repeats a request until it is answered for good; the expression is its code.
+macro_rules! insist {
+    ($request:expr) => {
+        loop {
+            match $request {
+                0 => break,
+                code => assert!(RETRIABLE.contains(&code), "code {code}"),
+            }
+            again().await;
         }
-        again().await;
-    }
+    };
 }
 
-async fn plain(agent: &mut Connection, partition: i32, offset: i64) {
-    insist(async || {
-        let answer = agent.call(8, &offset_commit("g", -1, &[(partition, offset)])).await;
-        answer.topics[0].partitions[0].error_code
-    })
-    .await;
+/// A transaction: through which agents, and what.
+struct Step {
+    lists: usize,
+    holds: usize,
+    ends: usize,
+    /// Partition and offset that the transaction commits.
+    held: (i32, i64),
+    /// What the group commits by itself meanwhile, and through which agent.
+    plain: Option<(usize, i32, i64)>,
+    committed: bool,
+}
+
+fn steps(seed: u64) -> Vec<Step> {
+    let choices = Choices::new(seed, &[]);
+    let step = |n: u64| {
+        let choose = |name: &str, below: u64| choices.world(name, seed, n).below(below);
+        let (agent, partition) = (|name| choose(name, 2) as usize, |name| choose(name, PARTITIONS) as i32);
+        let offset = 10 * n as i64;
+        Step {
+            lists: agent("lists"),
+            holds: agent("holds"),
+            ends: agent("ends"),
+            held: (partition("held"), offset),
+            plain: (choose("plain", 3) == 0).then(|| (agent("commits"), partition("committed"), offset + 1)),
+            committed: choose("end", 4) > 0,
+        }
+    };
+    (0..TRANSACTIONS).map(step).collect()
+}
+
+async fn plain(agent: &mut Connection, partition: i32, offset: i64) -> i16 {
+    let answer = agent.call(8, &offset_commit("g", -1, &[(partition, offset)])).await;
+    answer.topics[0].partitions[0].error_code
 }
 
 #[test]
@@ -76,35 +105,27 @@ fn the_group_ends_with_what_was_committed() {
         world.config.agents = 2;
         world.agent.transactions.scan_interval_ms = 1_000;
         world.run(move |cluster| async move {
-            let choices = Choices::new(seed, &[]);
-            let choose = |name: &str, n: u64, below: u64| choices.world(name, seed, n).below(below);
             let mut agents = [cluster.connect("agent-1").await, cluster.connect("agent-2").await];
-            agents[0].create_topic("t", PARTITIONS, &[]).await;
+            agents[0].create_topic("t", PARTITIONS as i32, &[]).await;
             let mut model = Model::default();
             let txn = Txn::init(&mut agents[0], "jt1").await;
-            for n in 0..TRANSACTIONS {
-                let mut at = |name: &str| choose(name, n, 2) as usize;
-                let (lists, holds, commits, ends) = (at("lists"), at("holds"), at("commits"), at("ends"));
-                let partition = |name: &str| choose(name, n, PARTITIONS as u64) as i32;
-                let (first, second) = (partition("first"), partition("second"));
-                let offset = 10 * n as i64;
-                insist(async || txn.add_offsets(&mut agents[lists], 3, "g").await).await;
-                insist(async || txn.commit_offsets(&mut agents[holds], 3, "g", &[(first, offset)]).await[0])
-                    .await;
-                model.hold(first, offset);
-                if choose("plain", n, 3) == 0 {
-                    plain(&mut agents[commits], second, offset + 1).await;
-                    model.commit(second, offset + 1);
+            for step in steps(seed) {
+                let (partition, offset) = step.held;
+                insist!(txn.add_offsets(&mut agents[step.lists], 3, "g").await);
+                insist!(txn.commit_offsets(&mut agents[step.holds], 3, "g", &[step.held]).await[0]);
+                model.hold(partition, offset);
+                if let Some((agent, partition, offset)) = step.plain {
+                    insist!(plain(&mut agents[agent], partition, offset).await);
+                    model.commit(partition, offset);
                 }
-                let committed = choose("committed", n, 4) > 0;
-                insist(async || txn.end(&mut agents[ends], committed).await).await;
-                model.end(committed);
+                insist!(txn.end(&mut agents[step.ends], step.committed).await);
+                model.end(step.committed);
             }
             // The next transaction begins when the last one is complete.
-            insist(async || txn.add_offsets(&mut agents[0], 3, "h").await).await;
-            let all: Vec<i32> = (0..PARTITIONS).collect();
-            let expected: Vec<(i64, i16)> =
-                all.iter().map(|n| (model.committed.get(n).map_or(-1, |(offset, _)| *offset), 0)).collect();
+            insist!(txn.add_offsets(&mut agents[0], 3, "h").await);
+            let all: Vec<i32> = (0..PARTITIONS as i32).collect();
+            let offset = |n| model.committed.get(n).map_or(-1, |(offset, _)| *offset);
+            let expected: Vec<(i64, i16)> = all.iter().map(|n| (offset(n), 0)).collect();
             for agent in &mut agents {
                 assert_eq!(stable_offsets(agent, "g", &all).await, expected, "seed {seed}");
             }
