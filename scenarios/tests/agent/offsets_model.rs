@@ -7,7 +7,7 @@ use sim::fault::{Fault, Scheduled, When};
 use std::collections::BTreeMap;
 
 const PARTITIONS: u64 = 4;
-const TRANSACTIONS: u64 = 12;
+const TRANSACTIONS: u64 = 20;
 /// Not now: ask again (request timed out, coordinator loading, not available, elsewhere; concurrent transactions).
 const RETRIABLE: [i16; 5] = [7, 14, 15, 16, 51];
 
@@ -97,10 +97,17 @@ fn the_group_ends_with_what_was_committed() {
             both_ways: seed % 2 == 0,
             for_ms: 1_500,
         };
-        let pause = Fault::Pause { node: "etcd".into(), for_ms: 1_200 };
-        let faults = [(200, deaf("agent-1")), (400, pause), (2_500, deaf("agent-2"))];
-        let faults = (1..).zip(faults);
-        let faults = faults.map(|(id, (at, fault))| Scheduled { id, when: When::AtMs(at), fault });
+        let at = |point: &str, agent: &str| When::Point {
+            node: Some(agent.into()),
+            point: point.into(),
+            nth: 2 + (seed % 3) as u32,
+        };
+        let schedule = [
+            (at("add-offsets.before-commit", "agent-1"), deaf("agent-1")),
+            (When::AtMs(400), Fault::Pause { node: "etcd".into(), for_ms: 1_200 }),
+            (at("txn-offset-commit.before-commit", "agent-2"), deaf("agent-2")),
+        ];
+        let faults = (1..).zip(schedule).map(|(id, (when, fault))| Scheduled { id, when, fault });
         let mut world = World { seed, faults: faults.collect(), ..World::default() };
         world.config.agents = 2;
         world.agent.transactions.scan_interval_ms = 1_000;
