@@ -27,8 +27,8 @@
 //! entries it rewrites. A head that was never written is an empty log. Whatever
 //! joins a transaction or appends to it compares the mod revision of `txns/<id>`, which changes at begin, Prepare,
 //! Complete and InitProducerId and at nothing else; so the partitions of a prepared transaction cannot grow.
-//! Whatever writes to a partition also compares the mod revision of `topics/<topic>`, so nothing comes to a topic that is
-//! gone; and a topic is created only while no `deleting/<topic>` stands.
+//! Appends and markers also compare the mod revision of `topics/<topic>`, and all others a key that goes with the topic, so
+//! nothing comes to a topic that is gone; and a topic is created only while no `deleting/<topic>` stands.
 //! A marker deletes the partition's `txn_parts` key in the coordinator transaction that writes it, so it is written
 //! once, by whichever agent.
 //!

@@ -144,6 +144,21 @@ pub(super) fn broker(config: &AgentConfig) -> Vec<Setting> {
         row("fetch.max.bytes", Type::Int, "Most bytes in one Fetch answer.", |c| {
             c.fetch_max_bytes.to_string()
         }),
+        row(
+            "log.retention.bytes",
+            Type::Long,
+            "The size a topic's partitions may grow to; -1 for any.",
+            |c| c.log_retention_bytes.to_string(),
+        ),
+        row(
+            "log.retention.check.interval.ms",
+            Type::Long,
+            "How often records to delete are looked for; 0 for never.",
+            |c| c.retention_interval_ms.to_string(),
+        ),
+        row("log.retention.ms", Type::Long, "How long records are kept; -1 for ever.", |c| {
+            c.log_retention_ms.to_string()
+        }),
         row("message.max.bytes", Type::Int, "The largest batch accepted, in bytes.", |c| {
             c.message_max_bytes.to_string()
         }),

@@ -10,6 +10,7 @@ use kafka_protocol::messages::add_partitions_to_txn_response::AddPartitionsToTxn
 use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
 use kafka_protocol::messages::create_topics_response::CreatableTopicResult;
+use kafka_protocol::messages::delete_records_response::DeleteRecordsPartitionResult;
 use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
 use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
@@ -94,6 +95,14 @@ pub(super) fn epoch_end(partition: i32, error: ResponseError) -> EpochEndOffset 
         .with_error_code(error.code())
         .with_leader_epoch(-1)
         .with_end_offset(-1)
+}
+
+/// DeleteRecords: no low watermark.
+pub(super) fn deleted_records(index: i32, error: ResponseError) -> DeleteRecordsPartitionResult {
+    DeleteRecordsPartitionResult::default()
+        .with_partition_index(index)
+        .with_error_code(error.code())
+        .with_low_watermark(-1)
 }
 
 /// Metadata: the topic as it was named, by name or by id, and no partitions.

@@ -29,6 +29,8 @@ fn an_error_has_no_offset_no_epoch_and_no_producer() {
         let told = epoch_end(3, error);
         assert_eq!((told.partition, told.error_code), (3, code));
         assert_eq!((told.leader_epoch, told.end_offset), (-1, -1), "{code}");
+        let told = deleted_records(3, error);
+        assert_eq!((told.partition_index, told.error_code, told.low_watermark), (3, code, -1));
         let told = producer_id(error);
         assert_eq!((told.error_code, told.producer_id.0, told.producer_epoch), (code, -1, -1));
         let told = ended(error);
@@ -97,7 +99,7 @@ macro_rules! sources {
 #[test]
 fn no_other_file_gives_an_answer_its_error_code() {
     let sources = sources! {
-        "add_offsets_to_txn" "add_partitions_to_txn" "api_versions" "create_partitions" "create_topics"
+        "add_offsets_to_txn" "add_partitions_to_txn" "api_versions" "create_partitions" "create_topics" "delete_records"
         "delete_topics" "describe_cluster" "describe_configs" "described" "end_txn" "fetch"
         "find_coordinator" "init_producer_id" "list_offsets" "metadata" "offset_commit" "offset_fetch"
         "offset_for_leader_epoch" "produce" "txn_offset_commit"

@@ -124,6 +124,18 @@ impl Txn {
         agent.call(3, &request).await.error_code
     }
 
+    /// EndTxn of transaction version 2; the producer as it goes on.
+    pub(crate) async fn end_v2(self, agent: &mut Connection, committed: bool) -> Self {
+        let request = EndTxnRequest::default()
+            .with_transactional_id(text(self.id).into())
+            .with_producer_id(ProducerId(self.producer_id))
+            .with_producer_epoch(self.epoch)
+            .with_committed(committed);
+        let answer = agent.call(5, &request).await;
+        assert_eq!(answer.error_code, 0);
+        Txn { id: self.id, producer_id: answer.producer_id.0, epoch: answer.producer_epoch }
+    }
+
     /// Produces one record to a partition; error code and offset.
     pub(crate) async fn produce(
         self,

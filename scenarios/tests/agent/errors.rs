@@ -3,9 +3,11 @@
 
 use crate::calls::{Txn, offset_commit, stable_offsets};
 use crate::harness::{Connection, PLAIN, World, batch, text};
+use broker::{AgentConfig, TransactionConfig, TransactionVersion};
 use kafka_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
 use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
+use kafka_protocol::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -20,9 +22,10 @@ use kafka_protocol::messages::offset_for_leader_epoch_request::{
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiKey, ApiVersionsRequest, CreatePartitionsRequest,
-    CreateTopicsRequest, DeleteTopicsRequest, DescribeClusterRequest, DescribeConfigsRequest, EndTxnRequest,
-    FetchRequest, FindCoordinatorRequest, InitProducerIdRequest, ListOffsetsRequest, MetadataRequest,
-    OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, ProducerId,
+    CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DescribeClusterRequest,
+    DescribeConfigsRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest, InitProducerIdRequest,
+    ListOffsetsRequest, MetadataRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest,
+    ProducerId,
 };
 
 /// A topic that is not there.
@@ -32,24 +35,28 @@ const NOBODY: Txn = Txn { id: "nobody", producer_id: 7, epoch: 0 };
 
 #[test]
 fn no_error_answer_holds_a_legal_value() {
-    World::default().run(|cluster| async move {
-        let mut agent = cluster.connect("agent-1").await;
-        agent.create_topic("t", 1, &[]).await;
-        let txn = Txn::init(&mut agent, "jt1").await;
-        assert_eq!(txn.add_offsets(&mut agent, 3, "g").await, 0);
-        assert_eq!(txn.commit_offsets(&mut agent, 3, "g", &[(0, 5)]).await, [0]);
-        assert_eq!(stable_offsets(&mut agent, "g", &[0]).await, [(-1, 88)], "what OffsetFetch is to refuse");
-        let served = agent.call(3, &ApiVersionsRequest::default()).await.api_keys;
-        assert!(served.len() >= 19, "{served:?}");
-        for api in served {
-            let key = ApiKey::try_from(api.api_key).expect("an API of Kafka");
-            // Produce is advertised from version 0 and served from 3 (KAFKA-18659).
-            let first = if key == ApiKey::Produce { 3 } else { api.min_version };
-            for version in first..=api.max_version {
-                provoke(&mut agent, key, version).await;
+    for version in [TransactionVersion::V1, TransactionVersion::V2] {
+        let transactions = TransactionConfig { version, ..TransactionConfig::default() };
+        let agent = AgentConfig { transactions, ..AgentConfig::default() };
+        World { agent, ..World::default() }.run(|cluster| async move {
+            let mut agent = cluster.connect("agent-1").await;
+            agent.create_topic("t", 1, &[]).await;
+            let txn = Txn::init(&mut agent, "jt1").await;
+            assert_eq!(txn.add_offsets(&mut agent, 3, "g").await, 0);
+            assert_eq!(txn.commit_offsets(&mut agent, 3, "g", &[(0, 5)]).await, [0]);
+            assert_eq!(stable_offsets(&mut agent, "g", &[0]).await, [(-1, 88)], "for OffsetFetch to refuse");
+            let served = agent.call(3, &ApiVersionsRequest::default()).await.api_keys;
+            assert!(served.len() >= 19, "{served:?}");
+            for api in served {
+                let key = ApiKey::try_from(api.api_key).expect("an API of Kafka");
+                // Produce is advertised from version 0 and served from 3 (KAFKA-18659).
+                let first = if key == ApiKey::Produce { 3 } else { api.min_version };
+                for version in first..=api.max_version {
+                    provoke(&mut agent, key, version).await;
+                }
             }
-        }
-    });
+        });
+    }
 }
 
 /// Has one API answer an error, and checks what stands beside it.
@@ -65,7 +72,7 @@ async fn provoke(agent: &mut Connection, api: ApiKey, version: i16) {
         ApiKey::InitProducerId | ApiKey::AddPartitionsToTxn | ApiKey::AddOffsetsToTxn | ApiKey::EndTxn => {
             transaction(agent, api, version, &at).await;
         }
-        ApiKey::CreateTopics | ApiKey::DeleteTopics | ApiKey::CreatePartitions => {
+        ApiKey::CreateTopics | ApiKey::DeleteTopics | ApiKey::DeleteRecords | ApiKey::CreatePartitions => {
             topics(agent, api, version, &at).await;
         }
         ApiKey::Metadata => {
@@ -278,6 +285,15 @@ async fn topics(agent: &mut Connection, api: ApiKey, version: i16, at: &str) {
             let told = &agent.call(version, &request).await.responses[0];
             assert_eq!(told.error_code, 3, "{at}");
             assert_eq!(told.name.as_ref().map(|name| name.as_str()), Some(NO_TOPIC), "{at}");
+        }
+        ApiKey::DeleteRecords => {
+            let partition = DeleteRecordsPartition::default().with_partition_index(3);
+            let topic = DeleteRecordsTopic::default()
+                .with_name(text(NO_TOPIC).into())
+                .with_partitions(vec![partition]);
+            let request = DeleteRecordsRequest::default().with_topics(vec![topic]).with_timeout_ms(5_000);
+            let told = &agent.call(version, &request).await.topics[0].partitions[0];
+            assert_eq!((told.partition_index, told.error_code, told.low_watermark), (3, 3, -1), "{at}");
         }
         _ => {
             let topic = CreatePartitionsTopic::default()

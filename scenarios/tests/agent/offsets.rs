@@ -2,7 +2,7 @@
 
 use crate::calls::{Txn, again, offset_commit, stable_offsets};
 use crate::harness::{World, text};
-use broker::{AgentConfig, Outside, TransactionConfig};
+use broker::{AgentConfig, Outside, TransactionConfig, TransactionVersion};
 use kafka_protocol::messages::OffsetFetchRequest;
 use kafka_protocol::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use sim::fault::{Fault, Scheduled, When};
@@ -108,6 +108,36 @@ fn s9_is_refused_under_verification() {
         assert_eq!(txn.commit_offsets(&mut agent, 3, "g", &[(0, 5)]).await, [0]);
         assert_eq!(stable_offsets(&mut agent, "g", &[0]).await, [(-1, 88)]);
     });
+}
+
+/// Version 5 lists the group by itself, whatever `outside` says, and what is late meets a newer epoch: there is no S9.
+#[test]
+fn transaction_version_2_leaves_no_offsets_to_be_late() {
+    for outside in [Outside::Implicit, Outside::Local, Outside::Verify] {
+        let version = TransactionVersion::V2;
+        let transactions = TransactionConfig { version, outside, ..TransactionConfig::default() };
+        let agent = AgentConfig { transactions, ..AgentConfig::default() };
+        World { agent, ..World::default() }.run(|cluster| async move {
+            let mut agent = cluster.connect("agent-1").await;
+            agent.create_topic("t", 1, &[]).await;
+            let first = Txn::init(&mut agent, "jt1").await;
+            assert_eq!(first.commit_offsets(&mut agent, 5, "g", &[(0, 5)]).await, [0]);
+            assert_eq!(first.commit_offsets(&mut agent, 5, "g", &[(0, 6)]).await, [0], "listed already");
+            assert_eq!(cluster.keys("txn_groups/").await, ["txn_groups/jt1/g"]);
+            assert_eq!(stable_offsets(&mut agent, "g", &[0]).await, [(-1, 88)]);
+            let second = first.end_v2(&mut agent, true).await;
+            assert_eq!((second.producer_id, second.epoch), (first.producer_id, first.epoch + 1));
+            assert_eq!(first.commit_offsets(&mut agent, 5, "g", &[(0, 3)]).await, [47]);
+            // The end of the first transaction is waited for on the client's behalf, but not for ever.
+            while second.commit_offsets(&mut agent, 5, "g", &[(0, 9)]).await == [51] {}
+            assert_eq!(first.commit_offsets(&mut agent, 5, "g", &[(0, 3)]).await, [47]);
+            second.end_v2(&mut agent, false).await;
+            while stable_offsets(&mut agent, "g", &[0]).await == [(-1, 88)] {
+                again().await;
+            }
+            assert_eq!(stable_offsets(&mut agent, "g", &[0]).await, [(6, 0)]);
+        });
+    }
 }
 
 #[test]
