@@ -1,6 +1,6 @@
 //! InitProducerId (22): kafka.md 3.2, decided by `transaction::init`.
 
-use super::fenced_since;
+use super::{fenced_since, refuse};
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Compare, Op, Range};
@@ -32,16 +32,8 @@ pub(super) async fn handle(
                 .with_producer_id(ProducerId(producer_id))
                 .with_producer_epoch(epoch)
         }
-        Err(error) => refused(fenced_since(error, version, FENCED_SINCE)),
+        Err(error) => refuse::producer_id(fenced_since(error, version, FENCED_SINCE)),
     }
-}
-
-/// An error grants nothing: -1 for both (the schema's default epoch is 0).
-fn refused(error: ResponseError) -> InitProducerIdResponse {
-    InitProducerIdResponse::default()
-        .with_error_code(error.code())
-        .with_producer_id(ProducerId(-1))
-        .with_producer_epoch(-1)
 }
 
 /// A fresh producer id, whatever the client held before.
@@ -134,15 +126,4 @@ async fn attempt(
 
 async fn take_producer_id(context: &Context) -> Result<i64, Fault> {
     context.gate.take_number(layout::producer_id_counter()).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_grants_nothing() {
-        let answer = refused(ResponseError::ConcurrentTransactions);
-        assert_eq!((answer.error_code, answer.producer_id, answer.producer_epoch), (51, ProducerId(-1), -1));
-    }
 }
