@@ -1,7 +1,7 @@
 //! DescribeProducers (61), version 0: what a partition knows of its producers. It shows a hanging transaction: a transaction
 //! start offset that stays (kafka.md 1.8).
 
-use super::text;
+use super::refuse;
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{KeyValue, Range};
@@ -30,10 +30,12 @@ pub(super) async fn handle(
         for partition in topic.partition_indexes {
             partitions.push(match producers(context, &topic.name, partition).await {
                 Ok(Ok(producers)) => described(partition, producers),
-                Ok(Err(error)) => refused(partition, error),
+                Ok(Err(error)) => refuse::described_producers(partition, error),
                 // Clients refresh their metadata and ask again, perhaps another agent.
-                Err(fault) if fault.passes() => refused(partition, ResponseError::NotLeaderOrFollower),
-                Err(_) => refused(partition, ResponseError::UnknownServerError),
+                Err(fault) if fault.passes() => {
+                    refuse::described_producers(partition, ResponseError::NotLeaderOrFollower)
+                }
+                Err(_) => refuse::described_producers(partition, ResponseError::UnknownServerError),
             });
         }
         topics.push(TopicResponse::default().with_name(topic.name).with_partitions(partitions));
@@ -43,13 +45,6 @@ pub(super) async fn handle(
 
 fn described(partition: i32, producers: Vec<ProducerState>) -> PartitionResponse {
     PartitionResponse::default().with_partition_index(partition).with_active_producers(producers)
-}
-
-fn refused(partition: i32, error: ResponseError) -> PartitionResponse {
-    PartitionResponse::default()
-        .with_partition_index(partition)
-        .with_error_code(error.code())
-        .with_error_message(Some(text(error.to_string())))
 }
 
 /// All producers of a partition as of one revision, by producer id.

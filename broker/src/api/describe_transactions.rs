@@ -1,6 +1,7 @@
 //! DescribeTransactions (65), version 0. The start of a transaction is when its first partition joined; one that has none
 //! (any more) has no start (-1), where Kafka remembers that of the last one.
 
+use super::refuse;
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{KeyValue, Range};
@@ -11,7 +12,7 @@ use crate::transaction::TxnState;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::describe_transactions_response::{TopicData, TransactionState};
 use kafka_protocol::messages::{
-    DescribeTransactionsRequest, DescribeTransactionsResponse, ProducerId, TopicName, TransactionalId,
+    DescribeTransactionsRequest, DescribeTransactionsResponse, ProducerId, TopicName,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -24,22 +25,11 @@ pub(super) async fn handle(
     for id in request.transactional_ids {
         states.push(match describe(context, &id).await {
             Ok(Some(state)) => state.with_transactional_id(id),
-            Ok(None) => refused(id, ResponseError::TransactionalIdNotFound),
-            Err(error) => refused(id, error),
+            Ok(None) => refuse::described_transaction(id, ResponseError::TransactionalIdNotFound),
+            Err(error) => refuse::described_transaction(id, error),
         });
     }
     DescribeTransactionsResponse::default().with_transaction_states(states)
-}
-
-/// An error describes nothing: -1 for each number.
-fn refused(id: TransactionalId, error: ResponseError) -> TransactionState {
-    TransactionState::default()
-        .with_error_code(error.code())
-        .with_transactional_id(id)
-        .with_transaction_timeout_ms(-1)
-        .with_transaction_start_time_ms(-1)
-        .with_producer_id(ProducerId(-1))
-        .with_producer_epoch(-1)
 }
 
 async fn describe(context: &Context, id: &str) -> Result<Option<TransactionState>, ResponseError> {
@@ -115,14 +105,5 @@ mod tests {
         assert_eq!(listed, [("a".into(), vec![0, 7]), ("b".into(), vec![1])]);
         assert_eq!(started_ms(&parts), Ok(Some(20)));
         assert_eq!(started_ms(&[]), Ok(None));
-    }
-
-    #[test]
-    fn an_error_describes_nothing() {
-        let id = TransactionalId(StrBytes::from_static_str("jt1"));
-        let answer = refused(id, ResponseError::TransactionalIdNotFound);
-        assert_eq!((answer.error_code, answer.producer_id, answer.producer_epoch), (105, ProducerId(-1), -1));
-        assert_eq!((answer.transaction_timeout_ms, answer.transaction_start_time_ms), (-1, -1));
-        assert!(answer.transaction_state.is_empty() && answer.topics.is_empty());
     }
 }

@@ -5,7 +5,7 @@
 //! left out.
 
 use super::describe_transactions::started_ms;
-use super::text;
+use super::{refuse, text};
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Range, TXN_OPS_MAX};
@@ -33,7 +33,7 @@ pub(super) async fn handle(
 ) -> ListTransactionsResponse {
     let pattern = match pattern(request.transactional_id_pattern.as_deref()) {
         Ok(pattern) => pattern,
-        Err(error) => return ListTransactionsResponse::default().with_error_code(error.code()),
+        Err(error) => return refuse::listed_transactions(error),
     };
     let mut patience = context.patience();
     loop {
@@ -44,10 +44,7 @@ pub(super) async fn handle(
                     .with_transaction_states(states);
             }
             Err(fault) if fault.passes() && patience.pause().await => {}
-            Err(fault) => {
-                let code = fault.coordinator_error().code();
-                return ListTransactionsResponse::default().with_error_code(code);
-            }
+            Err(fault) => return refuse::listed_transactions(fault.coordinator_error()),
         }
     }
 }

@@ -15,6 +15,8 @@ use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
 use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::describe_configs_response::DescribeConfigsResult;
+use kafka_protocol::messages::describe_producers_response::PartitionResponse;
+use kafka_protocol::messages::describe_transactions_response::TransactionState;
 use kafka_protocol::messages::fetch_response::PartitionData;
 use kafka_protocol::messages::find_coordinator_response::Coordinator;
 use kafka_protocol::messages::list_offsets_response::ListOffsetsPartitionResponse;
@@ -29,8 +31,8 @@ use kafka_protocol::messages::produce_response::PartitionProduceResponse;
 use kafka_protocol::messages::txn_offset_commit_response::TxnOffsetCommitResponsePartition;
 use kafka_protocol::messages::{
     AddOffsetsToTxnResponse, ApiVersionsResponse, BrokerId, DescribeClusterResponse, EndTxnResponse,
-    FetchResponse, FindCoordinatorResponse, GroupId, InitProducerIdResponse, OffsetFetchResponse, ProducerId,
-    TopicName,
+    FetchResponse, FindCoordinatorResponse, GroupId, InitProducerIdResponse, ListTransactionsResponse,
+    OffsetFetchResponse, ProducerId, TopicName, TransactionalId,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -213,6 +215,30 @@ pub(super) fn ended(error: ResponseError) -> EndTxnResponse {
         .with_error_code(error.code())
         .with_producer_id(ProducerId(-1))
         .with_producer_epoch(-1)
+}
+
+/// DescribeProducers: none.
+pub(super) fn described_producers(partition: i32, error: ResponseError) -> PartitionResponse {
+    PartitionResponse::default()
+        .with_partition_index(partition)
+        .with_error_code(error.code())
+        .with_error_message(words(error))
+}
+
+/// DescribeTransactions: no state, and -1 for each number.
+pub(super) fn described_transaction(id: TransactionalId, error: ResponseError) -> TransactionState {
+    TransactionState::default()
+        .with_error_code(error.code())
+        .with_transactional_id(id)
+        .with_transaction_timeout_ms(-1)
+        .with_transaction_start_time_ms(-1)
+        .with_producer_id(ProducerId(-1))
+        .with_producer_epoch(-1)
+}
+
+/// ListTransactions: none.
+pub(super) fn listed_transactions(error: ResponseError) -> ListTransactionsResponse {
+    ListTransactionsResponse::default().with_error_code(error.code())
 }
 
 /// OffsetCommit.

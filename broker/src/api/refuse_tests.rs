@@ -33,6 +33,9 @@ fn an_error_has_no_offset_no_epoch_and_no_producer() {
         assert_eq!((told.partition_index, told.error_code, told.low_watermark), (3, code, -1));
         let told = producer_id(error);
         assert_eq!((told.error_code, told.producer_id.0, told.producer_epoch), (code, -1, -1));
+        let told = described_transaction(text("x").into(), error);
+        assert_eq!((told.error_code, told.producer_id.0, told.producer_epoch), (code, -1, -1));
+        assert_eq!((told.transaction_timeout_ms, told.transaction_start_time_ms), (-1, -1));
         let told = ended(error);
         assert_eq!((told.error_code, told.producer_id.0, told.producer_epoch), (code, -1, -1));
     }
@@ -87,6 +90,9 @@ fn an_error_of_an_admin_api_has_no_numbers() {
     assert_eq!(api_versions(Vec::new(), error(35)).error_code, 35);
     assert_eq!(fetch_session(error(70)).error_code, 70);
     assert_eq!(added_offsets(error(90)).error_code, 90);
+    assert_eq!(listed_transactions(error(14)).error_code, 14);
+    let told = described_producers(3, error(3));
+    assert_eq!((told.partition_index, told.error_code, told.active_producers.len()), (3, 3, 0));
     let told = added_partition(3, error(55));
     assert_eq!((told.partition_index, told.partition_error_code), (3, 55));
 }
@@ -100,8 +106,8 @@ macro_rules! sources {
 fn no_other_file_gives_an_answer_its_error_code() {
     let sources = sources! {
         "add_offsets_to_txn" "add_partitions_to_txn" "api_versions" "create_partitions" "create_topics" "delete_records"
-        "delete_topics" "describe_cluster" "describe_configs" "described" "end_txn" "fetch"
-        "find_coordinator" "init_producer_id" "list_offsets" "metadata" "offset_commit" "offset_fetch"
+        "delete_topics" "describe_cluster" "describe_configs" "describe_producers" "describe_transactions" "described" "end_txn" "fetch"
+        "find_coordinator" "init_producer_id" "list_offsets" "list_transactions" "metadata" "offset_commit" "offset_fetch"
         "offset_for_leader_epoch" "produce" "txn_offset_commit"
     };
     let modules =

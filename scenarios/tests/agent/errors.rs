@@ -10,6 +10,7 @@ use kafka_protocol::messages::create_topics_request::CreatableTopic;
 use kafka_protocol::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use kafka_protocol::messages::describe_producers_request::TopicRequest;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
@@ -23,9 +24,9 @@ use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProdu
 use kafka_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiKey, ApiVersionsRequest, CreatePartitionsRequest,
     CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DescribeClusterRequest,
-    DescribeConfigsRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest, InitProducerIdRequest,
-    ListOffsetsRequest, MetadataRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest,
-    ProducerId,
+    DescribeConfigsRequest, DescribeProducersRequest, DescribeTransactionsRequest, EndTxnRequest,
+    FetchRequest, FindCoordinatorRequest, InitProducerIdRequest, ListOffsetsRequest, ListTransactionsRequest,
+    MetadataRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, ProducerId,
 };
 
 /// A topic that is not there.
@@ -74,6 +75,9 @@ async fn provoke(agent: &mut Connection, api: ApiKey, version: i16) {
         }
         ApiKey::CreateTopics | ApiKey::DeleteTopics | ApiKey::DeleteRecords | ApiKey::CreatePartitions => {
             topics(agent, api, version, &at).await;
+        }
+        ApiKey::DescribeProducers | ApiKey::DescribeTransactions | ApiKey::ListTransactions => {
+            introspection(agent, api, version, &at).await;
         }
         ApiKey::Metadata => {
             let topic = MetadataRequestTopic::default().with_name(Some(text(NO_TOPIC).into()));
@@ -303,6 +307,33 @@ async fn topics(agent: &mut Connection, api: ApiKey, version: i16, at: &str) {
             let request = CreatePartitionsRequest::default().with_topics(vec![topic]);
             let told = &agent.call(version, &request).await.results[0];
             assert_eq!((told.error_code, told.name.as_str()), (3, NO_TOPIC), "{at}");
+        }
+    }
+}
+
+async fn introspection(agent: &mut Connection, api: ApiKey, version: i16, at: &str) {
+    match api {
+        ApiKey::DescribeProducers => {
+            let topic =
+                TopicRequest::default().with_name(text(NO_TOPIC).into()).with_partition_indexes(vec![3]);
+            let request = DescribeProducersRequest::default().with_topics(vec![topic]);
+            let told = &agent.call(version, &request).await.topics[0].partitions[0];
+            assert_eq!((told.partition_index, told.error_code), (3, 3), "{at}");
+            assert!(told.active_producers.is_empty(), "{at}");
+        }
+        ApiKey::DescribeTransactions => {
+            let id = text(NOBODY.id).into();
+            let request = DescribeTransactionsRequest::default().with_transactional_ids(vec![id]);
+            let told = &agent.call(version, &request).await.transaction_states[0];
+            assert_eq!((told.error_code, told.producer_id.0, told.producer_epoch), (105, -1, -1), "{at}");
+            assert_eq!((told.transaction_timeout_ms, told.transaction_start_time_ms), (-1, -1), "{at}");
+        }
+        // Before version 2 there is no pattern, and nothing else to be wrong.
+        _ if version < 2 => {}
+        _ => {
+            let request = ListTransactionsRequest::default().with_transactional_id_pattern(Some(text("(")));
+            let told = agent.call(version, &request).await;
+            assert_eq!((told.error_code, told.transaction_states.len()), (128, 0), "{at}");
         }
     }
 }
