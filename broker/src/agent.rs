@@ -10,7 +10,7 @@ use crate::records::AgentEntry;
 use crate::steward::{self, Steward};
 use crate::topics::TopicNames;
 use crate::writer::{self, Inbox, Writer};
-use crate::{chores, collector, compaction, connection, finish, membership};
+use crate::{chores, collector, compaction, connection, expiry, finish, membership};
 use object_store::ObjectStore;
 use rt::net::TcpListener;
 use rt::time::sleep;
@@ -90,6 +90,7 @@ impl Agent {
         tasks.spawn("agent.compaction", compaction::run(context.clone()));
         tasks.spawn("agent.collector", collector::run(context.clone()));
         tasks.spawn("agent.writer", writer::run(context.clone(), inbox));
+        tasks.spawn("agent.expiry", expiry::run(context.clone()));
         loop {
             tokio::select! {
                 biased;

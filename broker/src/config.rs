@@ -20,6 +20,8 @@ pub struct AgentConfig {
     pub routing: Routing,
     /// How transactions are kept.
     pub transactions: TransactionConfig,
+    /// When producers and transactional ids that nobody uses are forgotten.
+    pub expiration: ExpirationConfig,
     /// The longest wait for one answer of the coordinator. Shorter than a client's request time-out, so that the agent
     /// learns of trouble before its client gives up.
     pub coordinator_timeout_ms: u64,
@@ -75,6 +77,7 @@ impl Default for AgentConfig {
             cluster_id: "wavetank".into(),
             routing: Routing::default(),
             transactions: TransactionConfig::default(),
+            expiration: ExpirationConfig::default(),
             coordinator_timeout_ms: 1_000,
             store_timeout_ms: 1_000,
             request_limit_ms: 2_500,
@@ -142,6 +145,32 @@ impl Default for TransactionConfig {
             max_timeout_ms: 900_000,
             join_backoff_ms: 20,
             join_limit_ms: 100,
+        }
+    }
+}
+
+/// When what nobody uses any more is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExpirationConfig {
+    /// How long a partition remembers a producer that writes nothing and has no open transaction
+    /// (`producer.id.expiration.ms`).
+    pub producer_id_ms: u64,
+    /// Period of the scan for such producers (`producer.id.expiration.check.interval.ms`).
+    pub producer_id_scan_ms: u64,
+    /// How long a transactional id without a transaction is remembered (`transactional.id.expiration.ms`).
+    pub transactional_id_ms: u64,
+    /// Period of the scan for such ids (`transaction.remove.expired.transaction.cleanup.interval.ms`).
+    pub transactional_id_scan_ms: u64,
+}
+
+impl Default for ExpirationConfig {
+    fn default() -> Self {
+        ExpirationConfig {
+            producer_id_ms: 86_400_000,
+            producer_id_scan_ms: 600_000,
+            transactional_id_ms: 604_800_000,
+            transactional_id_scan_ms: 3_600_000,
         }
     }
 }

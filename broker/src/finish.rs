@@ -2,8 +2,9 @@
 //!
 //! Each step is one bounded coordinator transaction that any agent can take and that happens once. A step appends markers
 //! to up to [`STEP`] partitions: control batch, head, producer state and aborted range change together, and the
-//! partition leaves the transaction. The last step finds no partition left and completes the transaction. Every step
-//! compares the mod revision that Prepare gave the transaction, so a late one can do nothing to the next transaction.
+//! partition leaves the transaction. Then the offsets that the transaction holds pending are settled, group by group
+//! (`pending`). The last step finds neither left and completes the transaction. Every step compares the mod revision that
+//! Prepare gave the transaction, so a late one can do nothing to the next transaction.
 
 use crate::agent::Context;
 use crate::batch::MARKER_BYTES;
@@ -11,6 +12,7 @@ use crate::codec;
 use crate::coordinator::{Compare, KeyValue, Op, OpResponse, Range};
 use crate::gate::{Fault, Snapshot, Stored};
 use crate::layout;
+use crate::pending;
 use crate::producer::{self, ProducerEntry};
 use crate::records::{AbortedRange, Body, Head, IndexEntry, TopicEntry};
 use crate::topics;
@@ -50,7 +52,7 @@ pub(crate) async fn run(context: Arc<Context>, prepared: Prepared) {
     let mut patience = context.patience_for(LIMIT_MS);
     loop {
         match step(&context, id).await {
-            Ok(Step::Marked) => {}
+            Ok(Step::Advanced) => {}
             Ok(Step::Completed) => {
                 rt::mark!(sometimes, "a prepared transaction was finished by another agent", prepared.found);
                 break;
@@ -64,8 +66,8 @@ pub(crate) async fn run(context: Arc<Context>, prepared: Prepared) {
 }
 
 enum Step {
-    /// Some partitions got their markers, or somebody else was quicker.
-    Marked,
+    /// Some partitions got their markers, some offsets were settled, or somebody else was quicker.
+    Advanced,
     /// This agent completed the transaction.
     Completed,
     /// It is not prepared (any more).
@@ -73,21 +75,26 @@ enum Step {
 }
 
 async fn step(context: &Context, id: &str) -> Result<Step, Fault> {
-    let (key, parts_key) = (layout::txn(id), layout::txn_parts(id));
+    let (key, parts_key, groups_key) = (layout::txn(id), layout::txn_parts(id), layout::txn_groups(id));
     let parts = Range::span(parts_key.clone(), layout::end_of(&parts_key), STEP as i64);
-    let mut now = context.gate.read(vec![Range::key(key.clone()), parts]).await?;
+    let groups = Range::span(groups_key.clone(), layout::end_of(&groups_key), 1);
+    let mut now = context.gate.read(vec![Range::key(key.clone()), parts, groups]).await?;
     let stored = now.one::<TxnState>()?;
     let Some((state, committed)) = stored.value().and_then(|s| Some((s, s.phase.prepared()?))) else {
         return Ok(Step::Nothing);
     };
     let guard = Compare::unchanged(key.clone(), stored.revision());
-    let parts = now.next().kvs;
-    if parts.is_empty() {
-        return complete(context, id, &stored, committed, guard).await;
-    }
-    match mark(context, id, state, committed, stored.revision(), &parts).await? {
-        Left::Nothing => complete(context, id, &stored, committed, guard).await,
-        Left::Unknown => Ok(Step::Marked),
+    let (parts, groups) = (now.next().kvs, now.next().kvs);
+    let marked = parts.is_empty()
+        || matches!(mark(context, id, state, committed, stored.revision(), &parts).await?, Left::Nothing);
+    match groups.first() {
+        // Neither list grows once the transaction is prepared.
+        None if marked => complete(context, id, &stored, committed, guard).await,
+        Some(group) if marked => {
+            pending::settle(context, state.producer_id, committed, guard, group).await?;
+            Ok(Step::Advanced)
+        }
+        _ => Ok(Step::Advanced),
     }
 }
 
@@ -107,7 +114,8 @@ async fn complete(
     let Some(state) = prepared.value() else { return Ok(Step::Nothing) };
     let done = codec::encode(&state.completed(committed));
     rt::preempt("finish.before-complete").await;
-    let answer = context.gate.commit(vec![guard], vec![Op::put(layout::txn(id), done)]).await?;
+    let idle = Op::put(layout::txn_idle(id), codec::encode(&wall_ms()));
+    let answer = context.gate.commit(vec![guard], vec![Op::put(layout::txn(id), done), idle]).await?;
     let Some(answer) = answer else { return Ok(Step::Nothing) };
     rt::event!(
         "txn.completed",
@@ -212,6 +220,7 @@ impl MarkStep<'_> {
         };
         rt::mark!(always, "lso <= high watermark", head.last_stable_offset() <= head.high_watermark());
         let head_key = layout::head(topic, partition);
+        self.compares.push(Compare::unchanged(layout::topic(topic), topic_entry.revision()));
         self.compares.push(Compare::unchanged(head_key.clone(), head_revision));
         self.ops.push(Op::put(layout::index(topic, partition, offset), codec::encode(&entry)));
         self.ops.push(Op::put(layout::producer(topic, partition, producer_id), codec::encode(&producer)));

@@ -13,10 +13,11 @@
 //! * `writer`, `floor`: chunks out of batches of many requests, and which of them may still be committed
 //! * `batch`, `producer`, `transaction`, `fetch_plan`: pure rules, each with its tables as tests
 //! * `append`, `read`, `finish`, `trim`: what is done to a partition: batches in, batches out, markers, an end to the old
-//! * `steward`, `membership`, `head_watch`, `chores`: what an agent does unasked
+//! * `group`, `offsets`, `pending`: what groups committed, and what transactions are about to commit for them
+//! * `steward`, `expiry`, `membership`, `head_watch`, `chores`: what an agent does unasked
 //! * `collector`, `compaction`: chunks that nothing refers to, and chunks too small to keep
 //! * `connection`, `api`: the wire, one file per API
-//! * `topics`, `topic_config`, `routing`: names, settings and places
+//! * `topics`, `topic_config`, `deletion`, `routing`: names, settings, their end, and places
 
 mod agent;
 mod api;
@@ -31,14 +32,19 @@ mod config;
 mod connection;
 pub mod coordinator;
 mod defects;
+mod deletion;
+mod expiry;
 mod fetch_plan;
 mod finish;
 mod floor;
 mod gate;
+mod group;
 mod head_watch;
 mod layout;
 mod lines;
 mod membership;
+mod offsets;
+mod pending;
 mod producer;
 mod read;
 mod records;
@@ -51,6 +57,8 @@ mod trim;
 mod writer;
 
 pub use agent::Agent;
-pub use config::{AgentConfig, Outside, Routing, Timeouts, TransactionConfig, TransactionVersion};
+pub use config::{
+    AgentConfig, ExpirationConfig, Outside, Routing, Timeouts, TransactionConfig, TransactionVersion,
+};
 pub use coordinator::Coordinator;
 pub use defects::Defects;

@@ -85,6 +85,16 @@ impl ProducerEntry {
         self.updated_ms = now_ms;
     }
 
+    /// The sequence of the last record of this epoch; -1 if there is none.
+    pub(crate) fn last_sequence(&self) -> i32 {
+        self.batches.back().map_or(-1, |newest| newest.last_sequence)
+    }
+
+    /// Whether nothing was written for `expiration_ms`. Not asked while a transaction is open.
+    pub(crate) fn is_expired(&self, now_ms: i64, expiration_ms: u64) -> bool {
+        now_ms.saturating_sub(self.updated_ms) >= i64::try_from(expiration_ms).unwrap_or(i64::MAX)
+    }
+
     /// Moves to `epoch`; a new epoch starts with an empty window.
     fn enter(&mut self, epoch: i16) {
         if self.epoch != epoch {
@@ -259,6 +269,31 @@ mod tests {
             assert_eq!(takes_marker(version, Some(&at(stored)), open, marker), taken, "{row}");
         }
         assert!(takes_marker(V1, None, false, 0) && takes_marker(V2, None, false, 1), "unknown producers");
+    }
+
+    #[test]
+    fn what_is_told_of_a_producer_follows_its_batches_and_markers() {
+        let mut entry = ProducerEntry::fresh(3);
+        assert_eq!((entry.last_sequence(), entry.last_timestamp_ms, entry.coordinator_epoch), (-1, -1, -1));
+        entry.append(&Header { max_timestamp_ms: 17, ..batch(3, 0, 4) }, 100, 5_000);
+        assert_eq!((entry.last_sequence(), entry.last_timestamp_ms, entry.coordinator_epoch), (3, 17, -1));
+        entry.mark(3, 6_000);
+        assert_eq!((entry.last_sequence(), entry.last_timestamp_ms, entry.coordinator_epoch), (3, 6_000, 0));
+        entry.mark(4, 7_000);
+        assert_eq!((entry.epoch, entry.last_sequence(), entry.coordinator_epoch), (4, -1, 0));
+        entry.append(&batch(5, 0, 1), 104, 8_000);
+        assert_eq!((entry.epoch, entry.last_sequence(), entry.coordinator_epoch), (5, 0, 0));
+    }
+
+    #[test]
+    fn a_producer_expires_by_the_agents_clock() {
+        let mut entry = ProducerEntry::fresh(3);
+        entry.append(&Header { max_timestamp_ms: 0, ..batch(3, 0, 1) }, 0, 1_000);
+        assert!(!entry.is_expired(1_099, 100));
+        assert!(entry.is_expired(1_100, 100));
+        assert!(!entry.is_expired(900, 100), "a clock that went back");
+        entry.mark(3, 1_050);
+        assert!(!entry.is_expired(1_149, 100), "a marker is a sign of life");
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! The agent's care for transactions nobody else cares for: those that ran out of time, and those whose agent died
 //! between Prepare and Complete.
 //!
-//! A scan lists all transactional ids every `scan_interval_ms`. Age is measured by the agent's own monotonic clock from
+//! A scan lists all transactional ids every `scan_interval_ms`, and the topics whose deletion was begun and not finished. Age is measured by the agent's own monotonic clock from
 //! the moment it saw the transaction begin (its own ones) or first listed it, so a clock that jumps aborts nothing. Under
 //! `Timeouts::Deadline` an agent also wakes at the deadline of those it saw. Many agents may do all this at once:
 //! whatever is done is guarded by the mod revision that identifies the transaction, and marks are written once.
@@ -10,6 +10,7 @@ use crate::agent::Context;
 use crate::codec;
 use crate::config::Timeouts;
 use crate::coordinator::{Compare, Op, Range};
+use crate::deletion;
 use crate::finish::{self, Prepared};
 use crate::gate::Fault;
 use crate::layout;
@@ -131,6 +132,7 @@ pub(crate) async fn run(context: Arc<Context>) {
         if Instant::now() >= next_scan {
             // Trouble is not the end: the next scan comes.
             let _ = scan(&context).await;
+            let _ = deletion::sweep(&context).await;
             next_scan = Instant::now() + period;
         }
         for (transactional_id, revision) in steward.overdue() {

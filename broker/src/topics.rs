@@ -14,6 +14,9 @@ use std::sync::{Mutex, PoisonError};
 /// A topic's id as it travels.
 pub(crate) type TopicId = [u8; 16];
 
+/// Most partitions of a topic: Metadata must list them all in one answer.
+pub(crate) const PARTITIONS_MAX: i32 = 10_000;
+
 /// No id: the client speaks of the topic by name.
 pub(crate) const NO_ID: TopicId = [0; 16];
 
@@ -40,6 +43,7 @@ pub(crate) fn is_legal(name: &str) -> bool {
 pub(crate) struct Listed {
     pub(crate) name: String,
     pub(crate) id: TopicId,
+    pub(crate) create_revision: i64,
     pub(crate) entry: TopicEntry,
 }
 
@@ -48,7 +52,7 @@ impl Listed {
         let name = std::str::from_utf8(&kv.key).ok().and_then(|key| key.strip_prefix(layout::TOPICS));
         let name = name.ok_or(Unreadable)?.to_string();
         let id = id_of(&name, kv.create_revision);
-        Ok(Listed { name, id, entry: codec::decode(&kv.value)? })
+        Ok(Listed { name, id, create_revision: kv.create_revision, entry: codec::decode(&kv.value)? })
     }
 }
 

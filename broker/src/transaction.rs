@@ -54,6 +54,32 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
+    pub(crate) const ALL: [Phase; 6] = [
+        Phase::Empty,
+        Phase::Ongoing,
+        Phase::PrepareCommit,
+        Phase::PrepareAbort,
+        Phase::CompleteCommit,
+        Phase::CompleteAbort,
+    ];
+
+    /// Kafka's name, as DescribeTransactions and ListTransactions tell it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Phase::Empty => "Empty",
+            Phase::Ongoing => "Ongoing",
+            Phase::PrepareCommit => "PrepareCommit",
+            Phase::PrepareAbort => "PrepareAbort",
+            Phase::CompleteCommit => "CompleteCommit",
+            Phase::CompleteAbort => "CompleteAbort",
+        }
+    }
+
+    /// Whether no transaction is open or being ended, so that the transactional id may expire.
+    pub(crate) fn is_idle(self) -> bool {
+        matches!(self, Phase::Empty | Phase::CompleteCommit | Phase::CompleteAbort)
+    }
+
     /// The end being written: `Some(true)` a commit, `Some(false)` an abort.
     pub(crate) fn prepared(self) -> Option<bool> {
         match self {
@@ -347,3 +373,7 @@ pub(crate) fn rotated(state: &TxnState, producer_id: i64, last_epoch: i16, timeo
 #[cfg(test)]
 #[path = "transaction_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "transaction_model.rs"]
+mod model;

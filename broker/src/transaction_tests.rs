@@ -5,7 +5,12 @@ use Phase::*;
 use TransactionVersion::{V1, V2};
 
 const PID: i64 = 7;
-const PHASES: [Phase; 6] = [Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort];
+
+#[test]
+fn what_is_idle_neither_runs_nor_ends() {
+    let idle = Phase::ALL.into_iter().filter(|phase| phase.is_idle()).map(Phase::name);
+    assert_eq!(idle.collect::<Vec<_>>(), ["Empty", "CompleteCommit", "CompleteAbort"]);
+}
 
 fn state(epoch: i16, phase: Phase) -> TxnState {
     TxnState { epoch, phase, ..TxnState::first(PID, 60_000) }
@@ -32,7 +37,7 @@ fn end_txn_by_the_table() {
 
 #[test]
 fn end_txn_is_for_the_current_producer_only() {
-    for phase in PHASES {
+    for phase in Phase::ALL {
         let state = state(2, phase);
         for epoch in [1, 3] {
             let fenced = End::Refuse(ResponseError::ProducerFenced);
@@ -158,7 +163,7 @@ fn a_batch_is_admitted_by_the_outside_setting() {
 fn a_batch_of_another_producer_or_epoch_is_not_admitted() {
     use Outside::{Implicit, Local, Verify};
     for outside in [Implicit, Verify] {
-        for phase in PHASES {
+        for phase in Phase::ALL {
             let state = state(2, phase);
             for epoch in [1, 3] {
                 let stale = Admission::Refuse(ResponseError::InvalidProducerEpoch);

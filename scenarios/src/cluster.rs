@@ -83,7 +83,7 @@ pub async fn serve(config: Config, seat: AgentSeat, coordinator: Arc<dyn Coordin
         advertised_host: seat.name.clone(),
         advertised_port: seat.port,
         defects: config.defects,
-        ..broker::AgentConfig::default()
+        ..config.agent
     };
     let store = fake_s3::Client::new(seat.storage, fake_s3::ClientConfig::default());
     let agent = broker::Agent::new(agent_config, coordinator, Arc::new(store));

@@ -1,9 +1,10 @@
 //! A scenario's configuration, as it stands in plans and recordings.
 
-use client::{ConsumerConfig, ProducerConfig, Variant};
+use client::{ConsumerConfig, IsolationLevel, ProducerConfig, Variant};
 use serde::{Deserialize, Serialize};
 use sim::net::NetConfig;
 use sim::run::Preempt;
+use std::collections::BTreeMap;
 
 /// Everything about a run that is neither load nor trouble.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,12 +20,19 @@ pub struct Config {
     pub profile: Profile,
     /// `transaction.timeout.ms`.
     pub transaction_timeout_ms: i32,
+    /// Transactional ids, by worker, that are kept when a producer is given up, and that workers may share. A worker
+    /// without one takes its own name, and a fresh one after every producer given up.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub transactional_ids: BTreeMap<String, String>,
     /// The coordinator. Its commits take as long as those of a replicated etcd on cloud disks.
     pub coordinator: fake_etcd::ServerConfig,
     /// The object store.
     pub storage: fake_s3::ServerConfig,
     /// Planted bugs of the broker.
     pub defects: broker::Defects,
+    /// Settings of every agent, but for what its seat says (node id, host, port) and for `defects`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub agent: broker::AgentConfig,
     /// Chance at preemption points.
     pub preempt: Preempt,
     /// The network.
@@ -39,6 +47,7 @@ impl Default for Config {
             client: Variant::Java38,
             profile: Profile::Jepsen,
             transaction_timeout_ms: 60_000,
+            transactional_ids: BTreeMap::new(),
             coordinator: fake_etcd::ServerConfig {
                 fsync_min_us: 2_000,
                 fsync_max_us: 10_000,
@@ -46,6 +55,7 @@ impl Default for Config {
             },
             storage: fake_s3::ServerConfig::default(),
             defects: broker::Defects::default(),
+            agent: broker::AgentConfig::default(),
             preempt: Preempt { chance: 0.02, hold_us_max: 2_000 },
             net: NetConfig::default(),
         }
@@ -71,28 +81,33 @@ impl Config {
         (1..=self.agents).map(|n| format!("agent-{n}")).collect()
     }
 
+    /// Whether brokers and clients speak the second transaction protocol with each other.
+    pub(crate) fn is_second_protocol(&self) -> bool {
+        self.client == Variant::Java4 && self.agent.transactions.version == broker::TransactionVersion::V2
+    }
+
     /// Where clients find the cluster.
     pub(crate) fn bootstrap_servers(&self) -> Vec<String> {
         self.agent_names().iter().map(|name| format!("{name}:{KAFKA_PORT}")).collect()
     }
 
-    /// The configuration of a producer with the transactional id `id`.
-    pub(crate) fn producer(&self, id: &str) -> ProducerConfig {
+    /// The configuration of a producer called `name`, transactional if it has an id for that.
+    pub(crate) fn producer(&self, name: &str, transactional_id: Option<&str>) -> ProducerConfig {
         let profile = match self.profile {
             Profile::Default => ProducerConfig::default(),
             Profile::Jepsen => ProducerConfig::jepsen(),
         };
         ProducerConfig {
             bootstrap_servers: self.bootstrap_servers(),
-            client_id: id.to_string(),
-            transactional_id: Some(id.to_string()),
+            client_id: name.to_string(),
+            transactional_id: transactional_id.map(str::to_string),
             transaction_timeout_ms: self.transaction_timeout_ms,
             ..profile
         }
     }
 
-    /// The configuration of a read_committed consumer called `id`.
-    pub(crate) fn consumer(&self, id: &str) -> ConsumerConfig {
+    /// The configuration of a consumer called `id`.
+    pub(crate) fn consumer(&self, id: &str, isolation_level: IsolationLevel) -> ConsumerConfig {
         let profile = match self.profile {
             Profile::Default => ConsumerConfig::default(),
             Profile::Jepsen => ConsumerConfig::jepsen(),
@@ -100,7 +115,7 @@ impl Config {
         ConsumerConfig {
             bootstrap_servers: self.bootstrap_servers(),
             client_id: id.to_string(),
-            isolation_level: client::IsolationLevel::ReadCommitted,
+            isolation_level,
             auto_offset_reset: client::OffsetReset::Earliest,
             ..profile
         }
@@ -113,3 +128,7 @@ pub const KAFKA_PORT: u16 = 9092;
 pub const ETCD_PORT: u16 = 2379;
 /// The port of the object store.
 pub const S3_PORT: u16 = 9000;
+
+fn is_default(agent: &broker::AgentConfig) -> bool {
+    *agent == broker::AgentConfig::default()
+}

@@ -4,10 +4,11 @@ use crate::cluster::{self, MakeAgent};
 use crate::config::{Config, ETCD_PORT, KAFKA_PORT, S3_PORT};
 use crate::log::{self, Facts, Log, Work, atom, value_atom};
 use crate::outcome::Outcome;
-use crate::plan::Plan;
+use crate::plan::{Op, Plan};
 use crate::workload::{self, Reader};
-use crate::{explain, oracle, story};
+use crate::{explain, ground, looker, oracle, story};
 use check::{FinalReads, Status};
+use client::IsolationLevel;
 use rt::host::BoxFuture;
 use rt::time::Instant;
 use sim::node::{self, Role};
@@ -60,6 +61,7 @@ async fn script(plan: Plan, log: Log, agent: MakeAgent) {
     let created = config.clone();
     client_process("admin", async move { workload::create_topic(&created).await }).await;
     let workers = plan.operations.len();
+    let looks = plan.operations.values().flatten().any(|operation| matches!(operation.what, Op::Look { .. }));
     for (name, operations) in plan.operations {
         let (config, log) = (config.clone(), log.clone());
         node::add(&name.clone(), Role::Client, None, move |_| {
@@ -72,7 +74,10 @@ async fn script(plan: Plan, log: Log, agent: MakeAgent) {
         return;
     }
     rt::time::sleep_until(Instant::from_nanos(trouble.as_nanos() as u64)).await;
-    client_process("reader", final_reads(config, log)).await;
+    client_process("reader", final_reads(config.clone(), log.clone())).await;
+    if looks {
+        client_process("looker", looker::last_looks(config, log)).await;
+    }
 }
 
 /// Runs `body` as a client process on a machine of its own, to its end.
@@ -99,7 +104,7 @@ async fn final_reads(config: Config, log: Log) {
     let targets = acknowledged(&log.lock());
     let target = |key| targets.get(&key).copied().unwrap_or(-1);
     let all: Vec<u32> = (0..config.partitions).collect();
-    let mut reader = Reader::new("reader", &config, log.clone());
+    let mut reader = Reader::new("reader", &config, IsolationLevel::ReadCommitted, log.clone());
     let deadline = Instant::now() + FINAL_READS_LIMIT;
     while reader.keys_past(target) != all && Instant::now() < deadline {
         reader.poll(FINAL_POLL_MS).await;
@@ -112,11 +117,14 @@ async fn final_reads(config: Config, log: Log) {
 fn acknowledged(facts: &Facts) -> BTreeMap<u32, i64> {
     let mut highest = BTreeMap::new();
     for fact in &facts.facts {
-        if let Work::Txn { sends, .. } = &fact.work {
-            for (key, _, offset) in sends {
-                let known = highest.entry(*key).or_insert(-1);
-                *known = offset.unwrap_or(-1).max(*known);
-            }
+        let sends = match &fact.work {
+            Work::Txn { sends, .. } => sends.iter().map(|(key, _, offset)| (*key, *offset)).collect(),
+            Work::Send { key, offset, .. } => vec![(*key, *offset)],
+            Work::Poll(_) | Work::Assign(_) => Vec::new(),
+        };
+        for (key, offset) in sends {
+            let known = highest.entry(key).or_insert(-1);
+            *known = offset.unwrap_or(-1).max(*known);
         }
     }
     highest
@@ -130,7 +138,10 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
     if !decisions.is_empty() {
         signature.insert("wrong-decision".into());
     }
+    let about_the_log = ground::judge(facts, &run.trace);
+    signature.extend(about_the_log.anomalies.iter().map(|(name, _)| (*name).to_string()));
     let mut vacuous: Vec<String> = verdict.vacuous.iter().map(ToString::to_string).collect();
+    vacuous.extend(about_the_log.vacuous);
     for fault in plan.faults.iter().filter(|fault| !run.landed.contains(&fault.id)) {
         vacuous.push(format!("fault {} had no effect ({})", fault.id, fault.fault.describe()));
     }
@@ -150,9 +161,11 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
     if run.end != sim::run::End::Done {
         failures.push(format!("the run did not end by itself: {:?}", run.end));
     }
+    let mut anomalies = explain::anomalies(&verdict, &decisions, &facts.facts);
+    anomalies.extend(about_the_log.anomalies.into_iter().map(|(name, words)| format!("{name}  {words}")));
     Outcome {
         signature,
-        anomalies: explain::anomalies(&verdict, &decisions, &facts.facts),
+        anomalies,
         story: story::tell(&decisions, &run.trace, &run.nodes),
         summary: summary(facts),
         vacuous,
@@ -184,17 +197,20 @@ fn final_values(facts: &Facts) -> FinalReads {
 
 /// What the run exercised, in a line.
 fn summary(facts: &Facts) -> String {
-    let (mut ok, mut failed, mut unknown, mut polled) = (0, 0, 0, 0);
+    let (mut ok, mut failed, mut unknown, mut polled, mut sent) = (0, 0, 0, 0, 0);
     for fact in &facts.facts {
         match (&fact.work, fact.status) {
             (Work::Txn { .. }, Status::Ok) => ok += 1,
             (Work::Txn { .. }, Status::Fail) => failed += 1,
             (Work::Txn { .. }, Status::Info) => unknown += 1,
+            (Work::Send { .. }, Status::Ok) => sent += 1,
             (Work::Poll(records), _) => polled += records.len(),
             _ => {}
         }
     }
+    let outside = if sent > 0 { format!("; {sent} records sent outside") } else { String::new() };
     format!(
-        "{ok} transactions committed, {failed} aborted or failed, {unknown} of unknown outcome; {polled} records polled"
+        "{ok} transactions committed, {failed} aborted or failed, {unknown} of unknown outcome{outside}; \
+         {polled} records polled"
     )
 }

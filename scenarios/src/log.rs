@@ -1,6 +1,10 @@
 //! What clients did and were told, in the order in which it happened, and the checker's history of it.
 
+use check::look::Look;
+use check::order::Sent;
+use check::reading::Reading;
 use check::{Ack, Atom, Function, History, Polled, Status};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// One client-side fact. A fact's place in the log is its event's place in the history.
@@ -27,6 +31,12 @@ pub(crate) enum Work {
         /// Key, value, and offset if acknowledged. When complete, only those handed to the producer.
         sends: Vec<(u32, u64, Option<i64>)>,
     },
+    /// A record outside transactions: key, value, and offset once acknowledged.
+    Send {
+        key: u32,
+        value: u64,
+        offset: Option<i64>,
+    },
     /// Records polled, as (key, offset, value), in order.
     Poll(Vec<(u32, i64, u64)>),
     Assign(Vec<u32>),
@@ -39,11 +49,34 @@ pub(crate) struct Log(Arc<Mutex<Facts>>);
 #[derive(Default)]
 pub(crate) struct Facts {
     pub(crate) facts: Vec<Fact>,
-    processes: i64,
+    pub(crate) processes: i64,
     /// Workers whose operations are done.
     pub(crate) finished: usize,
     /// Keys that the final reader read from start to end.
     pub(crate) read_whole: Vec<u32>,
+    /// What single consumers read, by process and key.
+    pub(crate) readings: BTreeMap<(i64, u32), Reading>,
+    /// What producers were told about records that they sent one after the other.
+    pub(crate) acknowledged: Vec<Acknowledged>,
+    /// What raw readers saw.
+    pub(crate) looks: Vec<Look>,
+    /// What was left at the end, if somebody looked.
+    pub(crate) remains: Option<Remains>,
+}
+
+/// A record that its producer knows to be written.
+pub(crate) struct Acknowledged {
+    pub(crate) sent: Sent,
+    pub(crate) value: u64,
+}
+
+/// What was left when all was over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Remains {
+    /// Partitions whose last stable offset had not reached the high watermark.
+    pub(crate) undecided: Vec<i64>,
+    /// The mod revision of each transactional id's state.
+    pub(crate) transactions: BTreeMap<String, i64>,
 }
 
 impl Log {
@@ -55,6 +88,16 @@ impl Log {
         let mut facts = self.lock();
         facts.processes += 1;
         facts.processes
+    }
+
+    /// Notes which of the records that `producer` sent one after the other, the first of them its `first`-th, it knows
+    /// to be written.
+    pub(crate) fn acknowledge(&self, producer: &str, first: u64, sends: &[(u32, u64, Option<i64>)]) {
+        let known = sends.iter().zip(first..).filter_map(|((key, value, offset), nth)| {
+            let (producer, partition, offset) = (producer.to_string(), i64::from(*key), (*offset)?);
+            Some(Acknowledged { sent: Sent { producer, partition, nth, offset }, value: *value })
+        });
+        self.lock().acknowledged.extend(known);
     }
 
     pub(crate) fn add(&self, process: i64, client: &str, status: Status, work: Work, error: Option<String>) {
@@ -69,6 +112,7 @@ pub(crate) fn history(facts: &[Fact]) -> History {
     for fact in facts {
         let function = match &fact.work {
             Work::Txn { .. } => Function::Txn,
+            Work::Send { .. } => Function::Send,
             Work::Poll(_) => Function::Poll,
             Work::Assign(_) => Function::Assign,
         };
@@ -78,6 +122,9 @@ pub(crate) fn history(facts: &[Fact]) -> History {
                 for (key, value, offset) in sends {
                     history.send(atom(*key), value_atom(*value), offset.map_or(Ack::None, Ack::At));
                 }
+            }
+            Work::Send { key, value, offset } => {
+                history.send(atom(*key), value_atom(*value), offset.map_or(Ack::None, Ack::At));
             }
             Work::Poll(_) if fact.status == Status::Invoke => history.poll_unanswered(),
             Work::Poll(records) => history.poll(records.iter().map(|(key, offset, value)| Polled {
@@ -99,7 +146,12 @@ pub(crate) fn atom(key: u32) -> Atom {
     Atom::Int(i64::from(key))
 }
 
-/// A value as the checker has it. A payload that is not a value is a negative number, which nobody wrote.
+/// A value as the checker has it.
 pub(crate) fn value_atom(value: u64) -> Atom {
-    Atom::Int(i64::try_from(value).unwrap_or(-1))
+    Atom::Int(value_number(value))
+}
+
+/// A value as a number. A payload that is not a value is a negative one, which nobody wrote.
+pub(crate) fn value_number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(-1)
 }

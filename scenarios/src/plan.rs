@@ -14,24 +14,39 @@ pub type Operation = sim::plan::Operation<Op>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Op {
-    /// A transaction of a transactional producer, whose id is the worker's name.
+    /// A transaction of a transactional producer, whose id is the worker's name unless the configuration gives it one.
     Txn {
         /// Its records, sent one after the other, each awaited.
         sends: Vec<Send>,
         /// How the application ends it.
         end: Decision,
     },
-    /// Polls all partitions, read_committed, from the earliest offset, for a while.
+    /// Records of an idempotent producer without transactions: sent without waiting, then all awaited.
+    Send {
+        /// The records.
+        sends: Vec<Send>,
+    },
+    /// Polls all partitions from the earliest offset, by a consumer of its own, for a while.
     Consume {
         /// For how long, in milliseconds.
         for_ms: u64,
         /// How long the application works on what a poll returned, in milliseconds.
         #[serde(default, skip_serializing_if = "is_zero")]
         think_ms: u64,
+        /// read_uncommitted; read_committed if absent.
+        #[serde(default, skip_serializing_if = "is_false")]
+        uncommitted: bool,
+    },
+    /// Reads the whole log by raw Fetch requests, again and again, for a while.
+    Look {
+        /// For how long, in milliseconds.
+        for_ms: u64,
+        /// How long it waits between two readings, in milliseconds.
+        every_ms: u64,
     },
 }
 
-/// One record of a transaction.
+/// One record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Send {
@@ -56,4 +71,8 @@ pub enum Decision {
 
 fn is_zero(ms: &u64) -> bool {
     *ms == 0
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }

@@ -78,7 +78,11 @@ impl Expect {
 
 /// All scenarios.
 pub fn all() -> &'static [Scenario] {
-    &[crate::torn_transaction::SCENARIO, crate::torn_transaction_random::SCENARIO]
+    &[
+        crate::torn_transaction::SCENARIO,
+        crate::torn_transaction_random::SCENARIO,
+        crate::safe_ground::SCENARIO,
+    ]
 }
 
 /// The scenario called `name`.
@@ -108,6 +112,14 @@ pub fn switches() -> &'static [Switch] {
             name: "strict",
             what: "the client is the idealised one, which never reuses an epoch after doubt",
             apply: |config| config.client = Variant::Strict,
+        },
+        Switch {
+            name: "tv2",
+            what: "brokers and clients (Java 4) speak the second transaction protocol (TV2)",
+            apply: |config| {
+                config.client = Variant::Java4;
+                config.agent.transactions.version = broker::TransactionVersion::V2;
+            },
         },
         Switch {
             name: "default-timeouts",

@@ -21,7 +21,8 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     config,
     plan,
     expect: |config| match config.client {
-        Variant::Java38 => Expect::Finds {
+        _ if config.is_second_protocol() => Expect::Clean,
+        Variant::Java38 | Variant::Java4 => Expect::Finds {
             must: &["torn-transaction"],
             may: &["G1a", "lost-write", "unseen", "wrong-decision"],
         },
@@ -62,7 +63,11 @@ fn plan(seed: u64, config: &Config) -> Plan {
     }
     operations.insert(
         "c1".into(),
-        vec![Operation { id: 1, think_ms: 0, what: Op::Consume { for_ms: LOAD_MS, think_ms: 400 } }],
+        vec![Operation {
+            id: 1,
+            think_ms: 0,
+            what: Op::Consume { for_ms: LOAD_MS, think_ms: 400, uncommitted: false },
+        }],
     );
     let swarm = Swarm {
         kinds: vec![Kind::Pause],
@@ -72,6 +77,7 @@ fn plan(seed: u64, config: &Config) -> Plan {
         until_ms: LOAD_MS - 4000,
         every_ms: (700, 1500),
         for_ms: (2500, 5000),
+        first_id: 1,
     };
     let faults = nemesis::draw(&choices, &swarm);
     Plan {

@@ -2,13 +2,17 @@
 //!
 //! A producer follows Jepsen's rules for errors (jepsen.md A5): a failure before the commit was asked for is followed by
 //! an abort and counts as failed; a commit that timed out counts as of unknown outcome, and its producer is given up;
-//! a commit refused counts as the client calls it. A producer given up is followed by one with a fresh transactional id.
+//! a commit refused counts as the client calls it. A producer given up is followed by one with a fresh transactional id,
+//! unless the worker keeps its own.
 
 use crate::config::{Config, TOPIC};
-use crate::log::{Log, Work};
+use crate::log::{Log, Work, value_number};
+use crate::looker::Looker;
+use crate::plain::Plain;
 use crate::plan::{Decision, Op, Operation, Send};
 use check::Status;
-use client::{Admin, AdminConfig, Consumer, Producer, ProducerRecord, TopicPartition};
+use check::reading::Reading;
+use client::{Admin, AdminConfig, Consumer, IsolationLevel, Producer, ProducerRecord, TopicPartition};
 use std::time::Duration;
 
 /// How long one poll waits, in milliseconds (Jepsen's).
@@ -39,13 +43,22 @@ pub(crate) async fn run(name: String, config: Config, operations: Vec<Operation>
         client: None,
         clients: 0,
     };
+    let mut plain = Plain::new(&name, &config, log.clone());
     for operation in operations {
         rt::time::sleep(Duration::from_millis(operation.think_ms)).await;
         match operation.what {
             Op::Txn { sends, end } => transactions.txn(&sends, end).await,
-            Op::Consume { for_ms, think_ms } => {
+            Op::Send { sends } => plain.send(&sends).await,
+            Op::Look { for_ms, every_ms } => {
+                Looker::new(&name, &config, log.clone()).look_for(for_ms, every_ms).await;
+            }
+            Op::Consume { for_ms, think_ms, uncommitted } => {
                 let deadline = rt::time::Instant::now() + Duration::from_millis(for_ms);
-                let mut reader = Reader::new(&name, &config, log.clone());
+                let isolation = match uncommitted {
+                    true => IsolationLevel::ReadUncommitted,
+                    false => IsolationLevel::ReadCommitted,
+                };
+                let mut reader = Reader::new(&name, &config, isolation, log.clone());
                 while rt::time::Instant::now() < deadline {
                     reader.poll(POLL_MS).await;
                     rt::time::sleep(Duration::from_millis(think_ms)).await;
@@ -68,39 +81,45 @@ struct Transactions {
 
 struct Client {
     producer: Producer,
-    /// Its transactional id.
-    id: String,
+    name: String,
     process: i64,
+    /// Records handed to it.
+    sent: u64,
 }
 
 impl Transactions {
     async fn txn(&mut self, sends: &[Send], end: Decision) {
-        let client = match self.client.take() {
+        let mut client = match self.client.take() {
             Some(client) => client,
             None => self.new_client().await,
         };
         let invoked = sends.iter().map(|send| (send.key, send.value, None)).collect();
         let invoked = Work::Txn { number: 0, sends: invoked };
-        self.log.add(client.process, &client.id, Status::Invoke, invoked, None);
+        self.log.add(client.process, &client.name, Status::Invoke, invoked, None);
         let mut attempt = Attempt { number: 0, sends: Vec::new(), goes_on: true };
         let (status, error) = attempt.run(&client.producer, sends, end).await;
+        self.log.acknowledge(&client.name, client.sent, &attempt.sends);
+        client.sent += attempt.sends.len() as u64;
         let done = Work::Txn { number: attempt.number, sends: attempt.sends };
-        self.log.add(client.process, &client.id, status, done, error.map(|error| error.to_string()));
+        self.log.add(client.process, &client.name, status, done, error.map(|error| error.to_string()));
         if attempt.goes_on {
             self.client = Some(client);
         }
     }
 
-    /// A producer with a transactional id of its own: the worker's name, then `name.2` and so on.
+    /// A producer called by the worker's name, then `name.2` and so on, which is also its transactional id unless the
+    /// worker has one.
     async fn new_client(&mut self) -> Client {
         let process = self.log.new_process();
+        let transactional_id = self.config.transactional_ids.get(&self.name).map(String::as_str);
         loop {
             self.clients += 1;
-            let id =
+            let name =
                 if self.clients == 1 { self.name.clone() } else { format!("{}.{}", self.name, self.clients) };
-            let producer = Producer::new(self.config.producer(&id), self.config.client.flaws());
+            let config = self.config.producer(&name, Some(transactional_id.unwrap_or(&name)));
+            let producer = Producer::new(config, self.config.client.model());
             match producer.init_transactions().await {
-                Ok(()) => return Client { producer, id, process },
+                Ok(()) => return Client { producer, name, process, sent: 0 },
                 Err(_) => rt::time::sleep(RETRY).await,
             }
         }
@@ -158,13 +177,8 @@ impl Attempt {
     async fn send_all(&mut self, producer: &Producer, sends: &[Send]) -> Result<(), client::Error> {
         for send in sends {
             rt::time::sleep(Duration::from_millis(send.think_ms)).await;
-            let record = ProducerRecord {
-                partition: TopicPartition::new(TOPIC, send.key as i32),
-                key: None,
-                value: send.value.to_string().into(),
-            };
             self.sends.push((send.key, send.value, None));
-            let metadata = producer.send(record).await?.await?;
+            let metadata = producer.send(record(send)).await?.await?;
             if let Some(last) = self.sends.last_mut() {
                 last.2 = Some(metadata.offset).filter(|offset| *offset >= 0);
             }
@@ -173,9 +187,20 @@ impl Attempt {
     }
 }
 
-/// A consumer of all partitions, from the earliest offset.
+/// A record as it is sent.
+pub(crate) fn record(send: &Send) -> ProducerRecord {
+    ProducerRecord {
+        partition: TopicPartition::new(TOPIC, send.key as i32),
+        key: None,
+        value: send.value.to_string().into(),
+    }
+}
+
+/// A consumer of all partitions, from the earliest offset. Only what is read committed belongs into the history: a
+/// read_uncommitted one may see aborted records.
 pub(crate) struct Reader {
     consumer: Consumer,
+    committed: bool,
     name: String,
     process: i64,
     log: Log,
@@ -183,21 +208,28 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(name: &str, config: &Config, log: Log) -> Self {
+    pub(crate) fn new(name: &str, config: &Config, isolation: IsolationLevel, log: Log) -> Self {
         let process = log.new_process();
+        let committed = isolation == IsolationLevel::ReadCommitted;
         let keys: Vec<u32> = (0..config.partitions).collect();
         let partitions: Vec<_> = keys.iter().map(|key| TopicPartition::new(TOPIC, *key as i32)).collect();
-        let mut consumer = Consumer::new(config.consumer(name));
-        log.add(process, name, Status::Invoke, Work::Assign(keys.clone()), None);
+        let mut consumer = Consumer::new(config.consumer(name, isolation));
+        if committed {
+            log.add(process, name, Status::Invoke, Work::Assign(keys.clone()), None);
+        }
         let assigned = consumer.assign(&partitions);
         let status = if assigned.is_ok() { Status::Ok } else { Status::Fail };
-        log.add(process, name, status, Work::Assign(keys), assigned.err().map(|error| error.to_string()));
-        Reader { consumer, name: name.to_string(), process, log, partitions }
+        if committed {
+            log.add(process, name, status, Work::Assign(keys), assigned.err().map(|error| error.to_string()));
+        }
+        Reader { consumer, committed, name: name.to_string(), process, log, partitions }
     }
 
     /// Polls once; the number of records.
     pub(crate) async fn poll(&mut self, timeout_ms: u64) -> usize {
-        self.log.add(self.process, &self.name, Status::Invoke, Work::Poll(Vec::new()), None);
+        if self.committed {
+            self.log.add(self.process, &self.name, Status::Invoke, Work::Poll(Vec::new()), None);
+        }
         let (status, records, error) = match self.consumer.poll(timeout_ms).await {
             Ok(records) => (Status::Ok, records, None),
             Err(error) => (Status::Info, Vec::new(), Some(error.to_string())),
@@ -210,8 +242,25 @@ impl Reader {
                 record.value.as_deref().and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
             (record.partition.partition as u32, record.offset, value.unwrap_or(NOT_A_VALUE))
         });
-        self.log.add(self.process, &self.name, status, Work::Poll(polled.collect()), error);
+        let polled: Vec<(u32, i64, u64)> = polled.collect();
+        self.note(&polled);
+        if self.committed {
+            self.log.add(self.process, &self.name, status, Work::Poll(polled), error);
+        }
         records.len()
+    }
+
+    fn note(&self, polled: &[(u32, i64, u64)]) {
+        let mut facts = self.log.lock();
+        for (key, offset, value) in polled {
+            let reading = facts.readings.entry((self.process, *key)).or_insert_with(|| Reading {
+                reader: self.name.clone(),
+                partition: i64::from(*key),
+                committed: self.committed,
+                records: Vec::new(),
+            });
+            reading.records.push((*offset, value_number(*value)));
+        }
     }
 
     /// Keys that were read beyond the offset that `target` has for them.

@@ -48,3 +48,18 @@ fn a_held_end_txn_tears_with_kafkas_default_timeouts_too() {
     let config = Config { profile: scenarios::Profile::Default, ..(scenario.config)() };
     assert_eq!(run(scenario, &config, seeds(1..11).0), seeds(1..11).0.count() as u64);
 }
+
+#[test]
+fn on_the_safe_ground_nothing_goes_wrong() {
+    let scenario = scenario("safe-ground");
+    assert_eq!(run(scenario, &(scenario.config)(), seeds(0..100).0), 0);
+}
+
+#[test]
+fn on_the_safe_ground_of_the_second_protocol_nothing_goes_wrong() {
+    let scenario = scenario("safe-ground");
+    let mut config = (scenario.config)();
+    let tv2 = scenarios::switches().iter().find(|switch| switch.name == "tv2").expect("a known switch");
+    (tv2.apply)(&mut config);
+    assert_eq!(run(scenario, &config, seeds(0..100).0), 0);
+}

@@ -6,6 +6,7 @@
 use crate::choice::Choices;
 use crate::fault::{Fault, Scheduled, When};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -49,19 +50,25 @@ pub struct Swarm {
     pub every_ms: (u64, u64),
     /// How long a fault lasts, at least and at most, in milliseconds.
     pub for_ms: (u64, u64),
+    /// The id of the first fault; the others count up from it. Two swarms of one run need ids, and so draws, of their
+    /// own.
+    pub first_id: u32,
 }
 
-/// Draws a schedule.
+/// Draws a schedule, in which every fault has an effect.
 pub fn draw(choices: &Choices, swarm: &Swarm) -> Vec<Scheduled> {
-    let kinds = part(choices, "nemesis.kinds", &swarm.kinds);
-    let targets = part(choices, "nemesis.targets", &swarm.targets);
+    let of_swarm = u64::from(swarm.first_id) - 1;
+    let kinds = part(choices, "nemesis.kinds", of_swarm, &swarm.kinds);
+    let targets = part(choices, "nemesis.targets", of_swarm, &swarm.targets);
     if kinds.is_empty() || targets.is_empty() {
         return Vec::new();
     }
-    let mean_ms = choices.world("nemesis.every", 0, 0).between(swarm.every_ms.0, swarm.every_ms.1).max(1);
+    let mean_ms =
+        choices.world("nemesis.every", 0, of_swarm).between(swarm.every_ms.0, swarm.every_ms.1).max(1);
     let mut schedule = Vec::new();
     let mut at_ms = swarm.from_ms;
-    for id in 1..=u32::MAX {
+    let mut down_until_ms = BTreeMap::new();
+    for id in swarm.first_id..=u32::MAX {
         let choice = |what| choices.world(what, u64::from(id), 0);
         at_ms += choice("nemesis.gap").between(mean_ms / 2, mean_ms + mean_ms / 2);
         if at_ms > swarm.until_ms {
@@ -70,6 +77,16 @@ pub fn draw(choices: &Choices, swarm: &Swarm) -> Vec<Scheduled> {
         let kind = kinds[choice("nemesis.kind").below(kinds.len() as u64) as usize];
         let node = targets[choice("nemesis.target").below(targets.len() as u64) as usize].clone();
         let for_ms = choice("nemesis.for").between(swarm.for_ms.0, swarm.for_ms.1);
+        if matches!(kind, Kind::Pause | Kind::Crash | Kind::MachineCrash) {
+            // A process that is down can be neither paused nor crashed.
+            let up_ms = down_until_ms.entry(node.clone()).or_insert(0);
+            if at_ms <= *up_ms {
+                continue;
+            }
+            if kind != Kind::Pause {
+                *up_ms = at_ms + for_ms;
+            }
+        }
         let fault = one(choices, u64::from(id), kind, node, for_ms, swarm);
         schedule.push(Scheduled { id, when: When::AtMs(at_ms), fault });
     }
@@ -112,8 +129,8 @@ fn one(choices: &Choices, id: u64, kind: Kind, node: String, for_ms: u64, swarm:
 }
 
 /// A non-empty part of `all`, each item with even odds.
-fn part<T: Clone>(choices: &Choices, what: &str, all: &[T]) -> Vec<T> {
-    let drawn = |n: usize| choices.world(what, n as u64, 0).chance(0.5);
+fn part<T: Clone>(choices: &Choices, what: &str, of_swarm: u64, all: &[T]) -> Vec<T> {
+    let drawn = |n: usize| choices.world(what, n as u64, of_swarm).chance(0.5);
     let some: Vec<T> =
         all.iter().enumerate().filter(|(n, _)| drawn(*n)).map(|(_, item)| item.clone()).collect();
     if some.is_empty() { all.to_vec() } else { some }
@@ -133,6 +150,7 @@ mod tests {
             until_ms: 20_000,
             every_ms: (500, 2000),
             for_ms: (100, 300),
+            first_id: 1,
         };
         let (mut pauses, mut cuts) = (0, 0);
         for seed in 0..100 {
@@ -155,5 +173,34 @@ mod tests {
             }
         }
         assert!(pauses > 100 && cuts > 100, "{pauses} pauses, {cuts} cuts");
+    }
+
+    #[test]
+    fn what_is_down_is_not_struck_and_swarms_have_ids_of_their_own() {
+        let swarm = Swarm {
+            kinds: vec![Kind::Pause, Kind::Crash],
+            targets: vec!["a".into()],
+            others: vec![],
+            from_ms: 0,
+            until_ms: 20_000,
+            every_ms: (200, 200),
+            for_ms: (1000, 1000),
+            first_id: 101,
+        };
+        let mut crashes = 0;
+        for seed in 0..20 {
+            let schedule = draw(&Choices::new(seed, &[]), &swarm);
+            assert!(schedule.iter().all(|scheduled| scheduled.id > 100));
+            let mut up_ms = 0;
+            for Scheduled { when, fault, .. } in schedule {
+                let When::AtMs(at_ms) = when else { panic!("drawn faults strike by time") };
+                assert!(at_ms >= up_ms, "struck at {at_ms} ms, down until {up_ms} ms");
+                if matches!(fault, Fault::Crash { .. }) {
+                    up_ms = at_ms + 1001;
+                    crashes += 1;
+                }
+            }
+        }
+        assert!(crashes > 50, "{crashes} crashes");
     }
 }

@@ -1,6 +1,6 @@
 //! AddPartitionsToTxn (24), versions 0 to 3: kafka.md 1.8 and 3.3. Versions 4 and 5 are between brokers.
 
-use super::fenced_since;
+use super::{fenced_since, refuse};
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Compare, Op, Range, TXN_OPS_MAX};
@@ -32,28 +32,26 @@ pub(super) async fn handle(
     let topics = &request.v3_and_below_topics;
     let unknown = match unknown_partitions(context, topics).await {
         Ok(unknown) => unknown,
-        Err(fault) => return answer(topics, |_, _| fault.coordinator_error().code()),
+        Err(fault) => return answer(topics, |_, _| Err(fault.coordinator_error())),
     };
     if !unknown.is_empty() {
-        let verdict = |topic: &str, partition| match unknown.contains(&(topic, partition)) {
-            true => ResponseError::UnknownTopicOrPartition.code(),
-            false => ResponseError::OperationNotAttempted.code(),
-        };
-        return answer(topics, verdict);
+        return answer(topics, |topic, partition| match unknown.contains(&(topic, partition)) {
+            true => Err(ResponseError::UnknownTopicOrPartition),
+            false => Err(ResponseError::OperationNotAttempted),
+        });
     }
-    let code = match add(context, &request).await {
-        Ok(()) => 0,
-        Err(error) => fenced_since(error, version, FENCED_SINCE).code(),
-    };
-    answer(topics, |_, _| code)
+    let added = add(context, &request).await.map_err(|error| fenced_since(error, version, FENCED_SINCE));
+    answer(topics, |_, _| added)
 }
 
-fn answer(topics: &[AddPartitionsToTxnTopic], code: impl Fn(&str, i32) -> i16) -> AddPartitionsToTxnResponse {
+fn answer(
+    topics: &[AddPartitionsToTxnTopic],
+    outcome: impl Fn(&str, i32) -> Result<(), ResponseError>,
+) -> AddPartitionsToTxnResponse {
     let results = topics.iter().map(|topic| {
-        let partitions = topic.partitions.iter().map(|&partition| {
-            AddPartitionsToTxnPartitionResult::default()
-                .with_partition_index(partition)
-                .with_partition_error_code(code(&topic.name, partition))
+        let partitions = topic.partitions.iter().map(|&partition| match outcome(&topic.name, partition) {
+            Ok(()) => AddPartitionsToTxnPartitionResult::default().with_partition_index(partition),
+            Err(error) => refuse::added_partition(partition, error),
         });
         AddPartitionsToTxnTopicResult::default()
             .with_name(topic.name.clone())

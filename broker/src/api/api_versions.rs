@@ -3,7 +3,7 @@
 //! Clients turn to transaction version 2 when they see the finalized feature `transaction.version` at 2, not when they see
 //! EndTxn 5. Where version 1 is offered no feature is finalized, as by Kafka before 4.
 
-use super::{APIS, text};
+use super::{APIS, refuse, text};
 use crate::config::TransactionVersion;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::ApiKey;
@@ -27,10 +27,7 @@ pub(super) fn handle(offered: TransactionVersion, version: i16) -> (i16, ApiVers
     } else {
         let own = APIS.iter().filter(|api| api.key == ApiKey::ApiVersions);
         let own = own.map(|api| entry(api, offered)).collect();
-        let refused = ApiVersionsResponse::default()
-            .with_error_code(ResponseError::UnsupportedVersion.code())
-            .with_api_keys(own);
-        (0, refused)
+        (0, refuse::api_versions(own, ResponseError::UnsupportedVersion))
     }
 }
 

@@ -1,14 +1,15 @@
 //! CreateTopics (19): kafka.md 1.3. A topic is one key; partitions exist because the topic says so.
 
-use super::text;
+use super::refuse;
 use crate::agent::Context;
 use crate::codec;
-use crate::coordinator::{Compare, CoordinatorError, Op, Range};
+use crate::coordinator::{Compare, Op, Range};
+use crate::deletion;
 use crate::gate::Fault;
 use crate::layout;
 use crate::records::TopicEntry;
 use crate::topic_config;
-use crate::topics::{self, NO_ID, TopicId};
+use crate::topics::{self, NO_ID, PARTITIONS_MAX, TopicId};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
 use kafka_protocol::messages::create_topics_response::CreatableTopicResult;
@@ -16,8 +17,6 @@ use kafka_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse, TopicN
 
 /// Partitions of a topic that leaves the number to the broker (`num.partitions`).
 const DEFAULT_PARTITIONS: i32 = 1;
-/// Most partitions of a topic: Metadata must list them all in one answer.
-const PARTITIONS_MAX: i32 = 10_000;
 
 pub(super) async fn handle(
     context: &Context,
@@ -35,7 +34,7 @@ pub(super) async fn handle(
         };
         results.push(match outcome {
             Ok((entry, id)) => created(topic.name.clone(), &entry, id),
-            Err(error) => refused(topic.name.clone(), error),
+            Err(error) => refuse::created_topic(topic.name.clone(), error),
         });
     }
     CreateTopicsResponse::default().with_topics(results)
@@ -77,7 +76,7 @@ async fn validate(context: &Context, name: &str, entry: TopicEntry) -> Created {
     match exists(context, name).await {
         Ok(false) => Ok((entry, NO_ID)),
         Ok(true) => Err(ResponseError::TopicAlreadyExists),
-        Err(fault) => Err(error_of(&fault)),
+        Err(fault) => Err(refuse::admin_error(&fault)),
     }
 }
 
@@ -88,25 +87,29 @@ async fn exists(context: &Context, name: &str) -> Result<bool, Fault> {
 /// Creates the topic. A create whose answer was lost is answered REQUEST_TIMED_OUT, as Kafka's is; the client's next try
 /// then learns that the topic exists.
 async fn create(context: &Context, name: &str, entry: TopicEntry) -> Created {
-    let key = layout::topic(name);
-    let guard = vec![Compare::unchanged(key.clone(), 0)];
-    match context.gate.commit(guard, vec![Op::put(key, codec::encode(&entry))]).await {
-        Ok(Some(answer)) => {
+    match attempt(context, name, &entry).await {
+        Ok(Some(revision)) => {
             rt::event!("topic.created", topic = name, partitions = entry.partitions);
-            Ok((entry, topics::id_of(name, answer.revision)))
+            Ok((entry, topics::id_of(name, revision)))
         }
         Ok(None) => Err(ResponseError::TopicAlreadyExists),
-        Err(error) => Err(error_of(&error.into())),
+        Err(fault) => Err(refuse::admin_error(&fault)),
     }
 }
 
-fn error_of(fault: &Fault) -> ResponseError {
-    match fault {
-        Fault::Coordinator(CoordinatorError::Unavailable | CoordinatorError::Unknown) => {
-            ResponseError::RequestTimedOut
-        }
-        _ => ResponseError::UnknownServerError,
+/// The new topic's revision; `None` if there is one already. What is left of a deleted one of that name goes first.
+async fn attempt(context: &Context, name: &str, entry: &TopicEntry) -> Result<Option<i64>, Fault> {
+    let key = layout::topic(name);
+    let guards = || vec![Compare::unchanged(key.clone(), 0), Compare::unchanged(layout::deleting(name), 0)];
+    let put = || vec![Op::put(key.clone(), codec::encode(entry))];
+    if let Some(answer) = context.gate.commit(guards(), put()).await? {
+        return Ok(Some(answer.revision));
     }
+    if exists(context, name).await? {
+        return Ok(None);
+    }
+    deletion::purge(context, name).await?;
+    Ok(context.gate.commit(guards(), put()).await?.map(|answer| answer.revision))
 }
 
 fn created(name: TopicName, entry: &TopicEntry, id: TopicId) -> CreatableTopicResult {
@@ -117,18 +120,9 @@ fn created(name: TopicName, entry: &TopicEntry, id: TopicId) -> CreatableTopicRe
         .with_replication_factor(entry.replication_factor)
 }
 
-/// An error has no numbers: -1 for both.
-fn refused(name: TopicName, error: ResponseError) -> CreatableTopicResult {
-    CreatableTopicResult::default()
-        .with_name(name)
-        .with_error_code(error.code())
-        .with_error_message(Some(text(error.to_string())))
-        .with_num_partitions(-1)
-        .with_replication_factor(-1)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::text;
     use super::*;
     use kafka_protocol::messages::create_topics_request::CreatableTopicConfig;
 
@@ -155,11 +149,5 @@ mod tests {
         assert!(entry(&with(Some(text("5"))), 7).is_ok());
         let defaults = entry(&asked("t", -1, -1), 4).unwrap();
         assert_eq!((defaults.partitions, defaults.replication_factor), (1, 1));
-    }
-
-    #[test]
-    fn an_error_has_no_numbers() {
-        let answer = refused(text("t").into(), ResponseError::TopicAlreadyExists);
-        assert_eq!((answer.error_code, answer.num_partitions, answer.replication_factor), (36, -1, -1));
     }
 }

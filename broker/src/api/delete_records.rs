@@ -1,6 +1,7 @@
 //! DeleteRecords (21), versions 0 to 2, after `ReplicaManager.deleteRecordsOnLocalLog`: -1 means the high watermark. The
 //! log start moves at once; index and chunks below it go later, a first part of them before the answer.
 
+use super::refuse;
 use crate::agent::Context;
 use crate::trim::{self, Reach};
 use kafka_protocol::ResponseError;
@@ -29,9 +30,11 @@ pub(super) async fn handle(
                     let _ = trim::step(context, &topic.name, index, Reach::Gone).await;
                     answer(index, low_watermark)
                 }
-                Ok(Err(error)) => refused(index, error),
-                Err(fault) if fault.passes() => refused(index, ResponseError::RequestTimedOut),
-                Err(_) => refused(index, ResponseError::UnknownServerError),
+                Ok(Err(error)) => refuse::deleted_records(index, error),
+                Err(fault) if fault.passes() => {
+                    refuse::deleted_records(index, ResponseError::RequestTimedOut)
+                }
+                Err(_) => refuse::deleted_records(index, ResponseError::UnknownServerError),
             });
         }
         topics.push(DeleteRecordsTopicResult::default().with_name(topic.name).with_partitions(partitions));
@@ -41,20 +44,4 @@ pub(super) async fn handle(
 
 fn answer(index: i32, low_watermark: i64) -> DeleteRecordsPartitionResult {
     DeleteRecordsPartitionResult::default().with_partition_index(index).with_low_watermark(low_watermark)
-}
-
-/// An error has no low watermark: -1.
-fn refused(index: i32, error: ResponseError) -> DeleteRecordsPartitionResult {
-    answer(index, -1).with_error_code(error.code())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_has_no_low_watermark() {
-        let answer = refused(3, ResponseError::OffsetOutOfRange);
-        assert_eq!((answer.partition_index, answer.error_code, answer.low_watermark), (3, 1, -1));
-    }
 }

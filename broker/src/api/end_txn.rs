@@ -5,7 +5,7 @@
 //! the revision read; on a time-out or a failed guard read again and end *what is current then*. That is Kafka's old
 //! protocol, and with it comes KAFKA-17754 (findings.md, finding 9).
 
-use super::fenced_since;
+use super::{fenced_since, refuse};
 use crate::agent::Context;
 use crate::codec;
 use crate::config::TransactionVersion;
@@ -30,15 +30,18 @@ enum Ended {
 
 pub(super) async fn handle(context: &Context, version: i16, request: EndTxnRequest) -> EndTxnResponse {
     let rules = context.config.transactions.version.of_request(version, V2_SINCE);
-    let (code, what, held) = match end(context, rules, &request).await {
-        Ok(Ended::Decided(held)) => (0, "decided", held),
-        Ok(Ended::Already(held)) => (0, "already", held),
+    let ended = match end(context, rules, &request).await {
         Err(ResponseError::InvalidTxnState | ResponseError::ConcurrentTransactions)
             if context.config.defects.lenient_end && rules == TransactionVersion::V1 =>
         {
-            (0, "already", NOBODY)
+            Ok(Ended::Already(NOBODY))
         }
-        Err(error) => (fenced_since(error, version, FENCED_SINCE).code(), "refused", NOBODY),
+        ended => ended.map_err(|error| fenced_since(error, version, FENCED_SINCE)),
+    };
+    let (code, what) = match &ended {
+        Ok(Ended::Decided(_)) => (0, "decided"),
+        Ok(Ended::Already(_)) => (0, "already"),
+        Err(error) => (error.code(), "refused"),
     };
     rt::event!(
         "end_txn.answered",
@@ -49,18 +52,17 @@ pub(super) async fn handle(context: &Context, version: i16, request: EndTxnReque
         code = code,
         what = what,
     );
-    answer(code, if rules == TransactionVersion::V2 { held } else { NOBODY })
+    match ended {
+        Ok(Ended::Decided(held) | Ended::Already(held)) => {
+            let (producer_id, epoch) = if rules == TransactionVersion::V2 { held } else { NOBODY };
+            EndTxnResponse::default().with_producer_id(ProducerId(producer_id)).with_producer_epoch(epoch)
+        }
+        Err(error) => refuse::ended(error),
+    }
 }
 
-/// No producer id and no epoch: what errors and versions below 5 are told.
+/// No producer id and no epoch: what versions below 5 are told.
 const NOBODY: (i64, i16) = (-1, -1);
-
-fn answer(code: i16, (producer_id, epoch): (i64, i16)) -> EndTxnResponse {
-    EndTxnResponse::default()
-        .with_error_code(code)
-        .with_producer_id(ProducerId(producer_id))
-        .with_producer_epoch(epoch)
-}
 
 async fn end(
     context: &Context,
@@ -126,22 +128,4 @@ async fn attempt(
     };
     finish::begin(context, id, &prepared, "client", answer.revision);
     Ok(Attempt::Answer(Ok(Ended::Decided(prepared.held()))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_hands_out_no_producer_id() {
-        for code in [48, 51, 90] {
-            let answer = answer(code, NOBODY);
-            assert_eq!(
-                (answer.error_code, answer.producer_id, answer.producer_epoch),
-                (code, ProducerId(-1), -1)
-            );
-        }
-        let granted = answer(0, (7, 3));
-        assert_eq!((granted.producer_id, granted.producer_epoch), (ProducerId(7), 3));
-    }
 }

@@ -1,6 +1,7 @@
 //! Fetch (1), versions 4 to 16: kafka.md 1.5. No fetch sessions: every answer carries session id 0, which tells clients to
 //! name all partitions each time.
 
+use super::refuse;
 use crate::agent::Context;
 use crate::fetch_plan::{Candidate, plan};
 use crate::gate::Fault;
@@ -29,7 +30,7 @@ struct Asked {
 pub(super) async fn handle(context: &Context, version: i16, request: FetchRequest) -> FetchResponse {
     if request.session_epoch > 0 {
         // No session was ever granted.
-        return FetchResponse::default().with_error_code(ResponseError::FetchSessionIdNotFound.code());
+        return refuse::fetch_session(ResponseError::FetchSessionIdNotFound);
     }
     let data = match serve(context, version, &request).await {
         Ok(data) => data,
@@ -40,14 +41,14 @@ pub(super) async fn handle(context: &Context, version: i16, request: FetchReques
             } else {
                 ResponseError::UnknownServerError
             };
-            return answer(&request, |partition| refused(partition, error));
+            return answer(&request, |partition| refuse::fetched(partition, error));
         }
     };
     let mut data = data.into_iter();
     answer(&request, |partition| match data.next() {
         Some(Ok(data)) => data,
-        Some(Err(error)) => refused(partition, error),
-        None => refused(partition, ResponseError::UnknownServerError),
+        Some(Err(error)) => refuse::fetched(partition, error),
+        None => refuse::fetched(partition, ResponseError::UnknownServerError),
     })
 }
 
@@ -60,19 +61,6 @@ fn answer(request: &FetchRequest, mut data: impl FnMut(i32) -> PartitionData) ->
             .with_partitions(partitions)
     });
     FetchResponse::default().with_responses(topics.collect())
-}
-
-/// An error has no offsets and no records: -1 for each offset, an empty buffer.
-fn refused(partition: i32, error: ResponseError) -> PartitionData {
-    PartitionData::default()
-        .with_partition_index(partition)
-        .with_error_code(error.code())
-        .with_high_watermark(-1)
-        .with_last_stable_offset(-1)
-        .with_log_start_offset(-1)
-        .with_aborted_transactions(None)
-        .with_preferred_read_replica(BrokerId(-1))
-        .with_records(Some(Bytes::new()))
 }
 
 type Data = Result<PartitionData, ResponseError>;
@@ -205,19 +193,4 @@ async fn load(
         .with_preferred_read_replica(BrokerId(-1))
         .with_records(Some(records.freeze()));
     Ok(Ok(data))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_has_no_offsets_and_no_records() {
-        let answer = refused(3, ResponseError::OffsetOutOfRange);
-        assert_eq!((answer.partition_index, answer.error_code), (3, 1));
-        let offsets = (answer.high_watermark, answer.last_stable_offset, answer.log_start_offset);
-        assert_eq!(offsets, (-1, -1, -1));
-        assert_eq!((answer.records, answer.aborted_transactions), (Some(Bytes::new()), None));
-        assert_eq!(answer.preferred_read_replica, BrokerId(-1));
-    }
 }

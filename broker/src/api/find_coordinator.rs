@@ -1,7 +1,7 @@
 //! FindCoordinator (10), single and batched: kafka.md 1.2. The agents coordinate groups (key type 0) and transactions (1);
 //! share groups (2) have no coordinator here.
 
-use super::text;
+use super::{refuse, text};
 use crate::agent::Context;
 use crate::membership;
 use crate::records::AgentEntry;
@@ -23,22 +23,26 @@ pub(super) async fn handle(
         0 | 1 => membership::live_agents(context).await.map_err(|fault| fault.coordinator_error()),
         _ => Err(ResponseError::InvalidRequest),
     };
-    let locate = |key: StrBytes| match &agents {
-        Ok(_) if request.key_type == 1 && key.is_empty() => refused(key, ResponseError::InvalidRequest),
-        Ok(agents) => found(&routing::coordinator(context, agents, &key), key),
-        Err(error) => refused(key, *error),
+    let locate = |key: &str| match &agents {
+        Ok(_) if request.key_type == 1 && key.is_empty() => Err(ResponseError::InvalidRequest),
+        Ok(agents) => Ok(routing::coordinator(context, agents, key)),
+        Err(error) => Err(*error),
     };
     if version >= BATCHED {
-        let coordinators = request.coordinator_keys.into_iter().map(locate).collect();
+        let coordinator = |key: StrBytes| match locate(&key) {
+            Ok(agent) => found(&agent, key),
+            Err(error) => refuse::coordinator(key, error),
+        };
+        let coordinators = request.coordinator_keys.iter().cloned().map(coordinator).collect();
         return FindCoordinatorResponse::default().with_coordinators(coordinators);
     }
-    let Coordinator { node_id, host, port, error_code, error_message, .. } = locate(request.key);
-    FindCoordinatorResponse::default()
-        .with_error_code(error_code)
-        .with_error_message(error_message)
-        .with_node_id(node_id)
-        .with_host(host)
-        .with_port(port)
+    match locate(&request.key) {
+        Ok(agent) => FindCoordinatorResponse::default()
+            .with_node_id(BrokerId(agent.node_id))
+            .with_host(text(agent.host))
+            .with_port(agent.port.into()),
+        Err(error) => refuse::only_coordinator(error),
+    }
 }
 
 fn found(agent: &AgentEntry, key: StrBytes) -> Coordinator {
@@ -47,26 +51,4 @@ fn found(agent: &AgentEntry, key: StrBytes) -> Coordinator {
         .with_node_id(BrokerId(agent.node_id))
         .with_host(text(agent.host.as_str()))
         .with_port(agent.port.into())
-}
-
-/// An error names nobody: node -1, no host, port -1.
-fn refused(key: StrBytes, error: ResponseError) -> Coordinator {
-    Coordinator::default()
-        .with_key(key)
-        .with_node_id(BrokerId(-1))
-        .with_port(-1)
-        .with_error_code(error.code())
-        .with_error_message(Some(text(error.to_string())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_names_nobody() {
-        let answer = refused(StrBytes::from_static_str("jt1"), ResponseError::CoordinatorNotAvailable);
-        assert_eq!((answer.error_code, answer.node_id, answer.port), (15, BrokerId(-1), -1));
-        assert!(answer.host.is_empty());
-    }
 }

@@ -1,6 +1,6 @@
 //! InitProducerId (22): kafka.md 3.2, decided by `transaction::init`.
 
-use super::fenced_since;
+use super::{fenced_since, refuse};
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Compare, Op, Range};
@@ -10,6 +10,7 @@ use crate::layout;
 use crate::transaction::{self, Init, TxnState};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse, ProducerId};
+use rt::time::wall_ms;
 
 /// First version with PRODUCER_FENCED.
 const FENCED_SINCE: i16 = 4;
@@ -31,16 +32,8 @@ pub(super) async fn handle(
                 .with_producer_id(ProducerId(producer_id))
                 .with_producer_epoch(epoch)
         }
-        Err(error) => refused(fenced_since(error, version, FENCED_SINCE)),
+        Err(error) => refuse::producer_id(fenced_since(error, version, FENCED_SINCE)),
     }
-}
-
-/// An error grants nothing: -1 for both (the schema's default epoch is 0).
-fn refused(error: ResponseError) -> InitProducerIdResponse {
-    InitProducerIdResponse::default()
-        .with_error_code(error.code())
-        .with_producer_id(ProducerId(-1))
-        .with_producer_epoch(-1)
 }
 
 /// A fresh producer id, whatever the client held before.
@@ -118,7 +111,11 @@ async fn attempt(
     };
     rt::preempt("init-producer-id.before-commit").await;
     let guard = vec![Compare::unchanged(key.clone(), stored.revision())];
-    let answer = context.gate.commit(guard, vec![Op::put(key, codec::encode(&next))]).await?;
+    let mut ops = vec![Op::put(key, codec::encode(&next))];
+    if !fence {
+        ops.push(Op::put(layout::txn_idle(id), codec::encode(&wall_ms())));
+    }
+    let answer = context.gate.commit(guard, ops).await?;
     let Some(answer) = answer else { return Ok(None) };
     if !fence {
         return Ok(Some(Ok((next.producer_id, next.epoch))));
@@ -129,15 +126,4 @@ async fn attempt(
 
 async fn take_producer_id(context: &Context) -> Result<i64, Fault> {
     context.gate.take_number(layout::producer_id_counter()).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_grants_nothing() {
-        let answer = refused(ResponseError::ConcurrentTransactions);
-        assert_eq!((answer.error_code, answer.producer_id, answer.producer_epoch), (51, ProducerId(-1), -1));
-    }
 }

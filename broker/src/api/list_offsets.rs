@@ -3,6 +3,7 @@
 //! Limit: a lookup by time walks the index, and inside a compressed batch it answers the batch's first offset, which is
 //! at or before the record asked for.
 
+use super::refuse;
 use crate::agent::Context;
 use crate::batch;
 use crate::codec;
@@ -58,9 +59,11 @@ pub(super) async fn handle(
             let index = asked.partition_index;
             partitions.push(match look_up(context, version, &topic.name, asked, committed).await {
                 Ok(Ok(found)) => answer(index, found),
-                Ok(Err(error)) => refused(index, error),
-                Err(fault) if fault.passes() => refused(index, ResponseError::NotLeaderOrFollower),
-                Err(_) => refused(index, ResponseError::UnknownServerError),
+                Ok(Err(error)) => refuse::listed_offset(index, error),
+                Err(fault) if fault.passes() => {
+                    refuse::listed_offset(index, ResponseError::NotLeaderOrFollower)
+                }
+                Err(_) => refuse::listed_offset(index, ResponseError::UnknownServerError),
             });
         }
         topics.push(ListOffsetsTopicResponse::default().with_name(topic.name).with_partitions(partitions));
@@ -74,11 +77,6 @@ fn answer(index: i32, found: Found) -> ListOffsetsPartitionResponse {
         .with_offset(found.offset)
         .with_timestamp(found.timestamp_ms)
         .with_leader_epoch(if found.offset < 0 { -1 } else { 0 })
-}
-
-/// An error has no offset: -1 everywhere.
-fn refused(index: i32, error: ResponseError) -> ListOffsetsPartitionResponse {
-    answer(index, Found::NOTHING).with_error_code(error.code())
 }
 
 async fn look_up(
@@ -184,17 +182,5 @@ impl Log<'_> {
         let found = batch::find_timestamp(&bytes.freeze(), from_delta, timestamp_ms);
         let (delta, timestamp_ms) = found.unwrap_or((from_delta, max_timestamp_ms));
         Ok(Ok(Found { offset: base_offset + delta, timestamp_ms }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_has_no_offset() {
-        let answer = refused(3, ResponseError::UnknownTopicOrPartition);
-        assert_eq!((answer.partition_index, answer.error_code), (3, 3));
-        assert_eq!((answer.offset, answer.timestamp, answer.leader_epoch), (-1, -1, -1));
     }
 }

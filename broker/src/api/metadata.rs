@@ -1,6 +1,6 @@
 //! Metadata (3): kafka.md 1.2. Topics are never created by asking for them.
 
-use super::text;
+use super::{refuse, text};
 use crate::agent::Context;
 use crate::gate::Fault;
 use crate::membership;
@@ -12,7 +12,7 @@ use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::metadata_response::{
     MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
 };
-use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse, TopicName};
+use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse};
 
 pub(super) async fn handle(context: &Context, version: i16, request: MetadataRequest) -> MetadataResponse {
     // Version 0 knows no null: there, an empty list asks for all topics.
@@ -27,7 +27,9 @@ pub(super) async fn handle(context: &Context, version: i16, request: MetadataReq
         }
         Err(_) => {
             // Retriable for every client, and they still learn of one agent.
-            let away = |topic: &MetadataRequestTopic| refused(topic, ResponseError::LeaderNotAvailable);
+            let away = |topic: &MetadataRequestTopic| {
+                refuse::described_topic(topic, ResponseError::LeaderNotAvailable)
+            };
             (vec![context.myself()], asked.unwrap_or_default().iter().map(away).collect())
         }
     };
@@ -67,18 +69,12 @@ fn find(
     };
     match (found, &asked.name) {
         (Some(topic), _) => describe(context, agents, topic),
-        (None, Some(name)) if !topics::is_legal(name) => refused(asked, ResponseError::InvalidTopicException),
-        (None, Some(_)) => refused(asked, ResponseError::UnknownTopicOrPartition),
-        (None, None) => refused(asked, ResponseError::UnknownTopicId),
+        (None, Some(name)) if !topics::is_legal(name) => {
+            refuse::described_topic(asked, ResponseError::InvalidTopicException)
+        }
+        (None, Some(_)) => refuse::described_topic(asked, ResponseError::UnknownTopicOrPartition),
+        (None, None) => refuse::described_topic(asked, ResponseError::UnknownTopicId),
     }
-}
-
-fn refused(asked: &MetadataRequestTopic, error: ResponseError) -> MetadataResponseTopic {
-    let name = asked.name.clone().or_else(|| Some(TopicName::default()));
-    MetadataResponseTopic::default()
-        .with_error_code(error.code())
-        .with_name(name)
-        .with_topic_id(asked.topic_id)
 }
 
 fn describe(context: &Context, agents: &[AgentEntry], topic: &Listed) -> MetadataResponseTopic {

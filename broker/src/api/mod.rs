@@ -1,19 +1,33 @@
 //! The Kafka APIs this agent serves, their versions, and the way from a frame to an answer. One file per API.
 //!
-//! Versions are those of kafka.md 1.0. Where transaction version 1 is offered, EndTxn ends at 4. Produce is advertised
+//! Versions are those of kafka.md 1.0. Where transaction version 1 is offered, EndTxn and TxnOffsetCommit end at 4. Produce is advertised
 //! from 0 because librdkafka wants it so (KAFKA-18659), and served from 3.
 
+mod add_offsets_to_txn;
 mod add_partitions_to_txn;
 mod api_versions;
+mod create_partitions;
 mod create_topics;
 mod delete_records;
+mod delete_topics;
+mod describe_cluster;
+mod describe_configs;
+mod describe_producers;
+mod describe_transactions;
+mod described;
 mod end_txn;
 mod fetch;
 mod find_coordinator;
 mod init_producer_id;
 mod list_offsets;
+mod list_transactions;
 mod metadata;
+mod offset_commit;
+mod offset_fetch;
+mod offset_for_leader_epoch;
 mod produce;
+mod refuse;
+mod txn_offset_commit;
 
 use crate::agent::Context;
 use crate::config::TransactionVersion;
@@ -46,18 +60,30 @@ impl Api {
 }
 
 /// Everything served, by API key.
-const APIS: [Api; 11] = [
+const APIS: [Api; 23] = [
     Api { served_min: 3, ..api(ApiKey::Produce, 0, 12) },
     api(ApiKey::Fetch, 4, 16),
     api(ApiKey::ListOffsets, 1, 8),
     api(ApiKey::Metadata, 0, 12),
+    api(ApiKey::OffsetCommit, 2, 9),
+    api(ApiKey::OffsetFetch, 1, 9),
     api(ApiKey::FindCoordinator, 0, 6),
     api(ApiKey::ApiVersions, 0, 4),
     api(ApiKey::CreateTopics, 2, 7),
+    api(ApiKey::DeleteTopics, 1, 6),
     api(ApiKey::DeleteRecords, 0, 2),
     api(ApiKey::InitProducerId, 0, 5),
+    api(ApiKey::OffsetForLeaderEpoch, 2, 4),
     api(ApiKey::AddPartitionsToTxn, 0, 3),
+    api(ApiKey::AddOffsetsToTxn, 0, 4),
     Api { max_v1: 4, ..api(ApiKey::EndTxn, 0, 5) },
+    Api { max_v1: 4, ..api(ApiKey::TxnOffsetCommit, 0, 5) },
+    api(ApiKey::DescribeConfigs, 1, 4),
+    api(ApiKey::CreatePartitions, 0, 3),
+    api(ApiKey::DescribeCluster, 0, 2),
+    api(ApiKey::DescribeProducers, 0, 0),
+    api(ApiKey::DescribeTransactions, 0, 0),
+    api(ApiKey::ListTransactions, 0, 2),
 ];
 
 /// What becomes of a request.
@@ -169,12 +195,24 @@ async fn answer(context: &Context, mut request: Request) -> Option<Answer> {
         ApiKey::Fetch => serve!(fetch),
         ApiKey::ListOffsets => serve!(list_offsets),
         ApiKey::Metadata => serve!(metadata),
+        ApiKey::OffsetCommit => serve!(offset_commit),
+        ApiKey::OffsetFetch => serve!(offset_fetch),
         ApiKey::FindCoordinator => serve!(find_coordinator),
         ApiKey::CreateTopics => serve!(create_topics),
         ApiKey::DeleteRecords => serve!(delete_records),
+        ApiKey::DeleteTopics => serve!(delete_topics),
+        ApiKey::OffsetForLeaderEpoch => serve!(offset_for_leader_epoch),
+        ApiKey::DescribeConfigs => serve!(describe_configs),
+        ApiKey::CreatePartitions => serve!(create_partitions),
+        ApiKey::DescribeCluster => serve!(describe_cluster, with its code),
         ApiKey::InitProducerId => serve!(init_producer_id, with its code),
         ApiKey::AddPartitionsToTxn => serve!(add_partitions_to_txn),
+        ApiKey::AddOffsetsToTxn => serve!(add_offsets_to_txn, with its code),
         ApiKey::EndTxn => serve!(end_txn, with its code),
+        ApiKey::DescribeProducers => serve!(describe_producers),
+        ApiKey::DescribeTransactions => serve!(describe_transactions),
+        ApiKey::ListTransactions => serve!(list_transactions, with its code),
+        ApiKey::TxnOffsetCommit => serve!(txn_offset_commit),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Produce (0), versions 3 to 12: kafka.md 1.4. The wire side; `append` does the work.
 
-use super::text;
+use super::refuse;
 use crate::agent::Context;
 use crate::append::{self, Claim, GROUP, Placed, Submission};
 use crate::batch;
@@ -143,7 +143,7 @@ fn answer(version: i16, request: ProduceRequest, results: Vec<Result>) -> Produc
         let partitions =
             topic.partition_data.iter().zip(&mut results).map(|(partition, result)| match result {
                 Ok(placed) => placed_at(partition.index, placed),
-                Err(error) => refused(partition.index, disguise(error, version)),
+                Err(error) => refuse::produced(partition.index, disguise(error, version)),
             });
         let partition_responses = partitions.collect();
         TopicProduceResponse::default().with_name(topic.name).with_partition_responses(partition_responses)
@@ -157,17 +157,6 @@ fn placed_at(index: i32, placed: Placed) -> PartitionProduceResponse {
         .with_base_offset(placed.base_offset)
         .with_log_append_time_ms(-1)
         .with_log_start_offset(placed.log_start_offset)
-}
-
-/// An error has no offset: -1 (the schema's default is 0, which clients take for one).
-fn refused(index: i32, error: ResponseError) -> PartitionProduceResponse {
-    PartitionProduceResponse::default()
-        .with_index(index)
-        .with_error_code(error.code())
-        .with_base_offset(-1)
-        .with_log_append_time_ms(-1)
-        .with_log_start_offset(-1)
-        .with_error_message(Some(text(error.to_string())))
 }
 
 /// What a client of this version can be told (kafka.md 1.4, after `ReplicaManager` of Kafka 4).
@@ -184,17 +173,6 @@ mod tests {
     use super::*;
     use crate::batch::Header;
     use kafka_protocol::protocol::StrBytes;
-
-    #[test]
-    fn an_error_has_no_offset() {
-        for code in (-1..=133).filter(|code| *code != 0) {
-            let error = ResponseError::try_from_code(code).unwrap();
-            let answer = refused(3, error);
-            assert_eq!((answer.index, answer.error_code), (3, code));
-            let sentinels = (answer.base_offset, answer.log_append_time_ms, answer.log_start_offset);
-            assert_eq!(sentinels, (-1, -1, -1), "code {code}");
-        }
-    }
 
     #[test]
     fn old_clients_are_told_what_they_know() {

@@ -40,6 +40,7 @@ fn config(seed: u64) -> Config {
         until_ms: 1_500,
         every_ms: (100, 600),
         for_ms: (10, 1_500),
+        first_id: 1,
     };
     let mut faults = nemesis::draw(&choices, &swarm);
     for (n, point) in ["etcd.before-apply", "etcd.before-reply", "etcd.before-expiry"].into_iter().enumerate()

@@ -6,6 +6,8 @@
 //!   [`torn`], [`aborted_read`], [`lost_write`], [`unseen`], [`duplicate`], [`inconsistent_offset`]
 //! * [`vacuity`]: whether the history could have failed at all
 //! * [`oracle`]: the white-box check, which knows which transaction every record was meant for
+//! * [`look`]: the log as raw Fetch answers show it, and the checks that judge it: [`moved_back`], [`rewritten`],
+//!   [`hole`], [`sequence`], [`zombie`]; and those that judge single clients: [`order`], [`reading`]
 //!
 //! The families that Jepsen's `jepsen.tests.kafka` also has keep its names and its rules; tests hold them against the
 //! output of that checker.
@@ -15,13 +17,21 @@ pub mod case;
 pub mod duplicate;
 mod facts;
 mod history;
+pub mod hole;
 pub mod inconsistent_offset;
+pub mod look;
 pub mod lost_write;
+pub mod moved_back;
 pub mod oracle;
+pub mod order;
+pub mod reading;
+pub mod rewritten;
+pub mod sequence;
 pub mod torn;
 pub mod unseen;
 pub mod vacuity;
 mod verdict;
+pub mod zombie;
 
 pub use history::{Ack, Atom, Event, Function, History, Op, Polled, Status};
 pub use verdict::{FinalReads, Signature, Verdict, strict};

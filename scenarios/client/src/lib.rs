@@ -5,16 +5,18 @@
 //! * [`Producer`]: a transactional, idempotent or plain producer. The application side hands records to an
 //!   accumulator; a sender task drains it, as in Java's client. `producer/` has one file per noun of that client.
 //! * [`Consumer`]: assignment, positions, fetching, and the `read_committed` filter.
+//! * [`Probe`]: a raw reader, which shows what a broker answers.
 //! * [`Admin`]: creates topics.
 //! * [`ProducerConfig`], [`ConsumerConfig`], [`AdminConfig`]: the real keys, with the profiles `default` and `jepsen`.
-//! * [`Variant`] and [`Flaws`]: which real client is modelled, and what that client gets wrong.
+//! * [`Variant`], [`Model`] and [`Flaws`]: which real client is modelled, what it speaks and what it gets wrong.
 //! * [`Error`]: what the application is told.
 //!
 //! Beneath them lies one connection layer (`network`, `node`, `connection`, `metadata`): a connection per node, `ApiVersions`
 //! first, answers in order, and a request timeout that closes the socket. Java 3.8's rules are followed unless a
 //! comment says otherwise; the sections cited are those of Kafka's own documents and of Java's source files.
 //!
-//! Not yet here: consumer groups, `sendOffsetsToTransaction`, the second transaction protocol (TV2), compression.
+//! Not yet here: consumer groups, `sendOffsetsToTransaction`, compression; a change of the transaction protocol while a
+//! producer lives.
 
 mod admin;
 mod codec;
@@ -27,6 +29,7 @@ mod flaws;
 mod metadata;
 mod network;
 mod node;
+mod probe;
 mod producer;
 mod records;
 mod told;
@@ -37,6 +40,7 @@ pub use admin::Admin;
 pub use config::{AdminConfig, ConsumerConfig, IsolationLevel, OffsetReset, ProducerConfig};
 pub use consumer::Consumer;
 pub use error::Error;
-pub use flaws::{Flaws, Variant};
+pub use flaws::{Flaws, Model, Variant};
+pub use probe::{Probe, Probed, ProbedBatch};
 pub use producer::{Delivery, Producer};
 pub use types::{ConsumerRecord, ProducerRecord, RecordMetadata, TopicPartition};

@@ -106,6 +106,11 @@ impl<T> Network<T> {
         self.nodes.get(&node)?.versions.choose(api as i16, i16::MAX)
     }
 
+    /// The level of the feature `transaction.version` that a connected `node` has finalized; 0 if none.
+    pub(crate) fn transaction_version(&self, node: i32) -> i16 {
+        self.nodes.get(&node).map_or(0, |node| node.versions.transaction_version())
+    }
+
     /// Sends `request` to a node that is ready, in the highest version up to `cap`. The completion comes from
     /// [`Network::take_completions`].
     pub(crate) fn send<R: Request>(

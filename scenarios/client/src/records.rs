@@ -73,6 +73,8 @@ pub(crate) struct BatchHeader {
     pub(crate) base_offset: i64,
     pub(crate) last_offset: i64,
     pub(crate) producer_id: i64,
+    pub(crate) epoch: i16,
+    pub(crate) base_sequence: i32,
     pub(crate) transactional: bool,
     pub(crate) control: bool,
 }
@@ -94,6 +96,8 @@ pub(crate) fn split_batch(bytes: &mut Bytes) -> Option<(BatchHeader, Bytes)> {
         base_offset,
         last_offset: base_offset.checked_add(i64::from(last_offset_delta))?,
         producer_id: i64::from_be_bytes(*batch[43..].first_chunk()?),
+        epoch: i16::from_be_bytes(*batch[51..].first_chunk()?),
+        base_sequence: i32::from_be_bytes(*batch[53..].first_chunk()?),
         transactional: attributes & (1 << 4) != 0,
         control: attributes & (1 << 5) != 0,
     };
@@ -132,6 +136,8 @@ mod tests {
             base_offset: 0,
             last_offset: 1,
             producer_id: 7,
+            epoch: 2,
+            base_sequence: 40,
             transactional: true,
             control: false,
         };
@@ -146,9 +152,9 @@ mod tests {
         for base_sequence in [-1, i32::MAX] {
             let stamp = Stamp { producer_id: 1, epoch: 0, base_sequence };
             let mut bytes = encode(&[buffered("a"), buffered("b"), buffered("c")], stamp, false);
-            let (header, batch) = split_batch(&mut bytes).unwrap();
+            let (header, _) = split_batch(&mut bytes).unwrap();
             assert_eq!((header.last_offset, bytes.len()), (2, 0));
-            assert_eq!(i32::from_be_bytes(*batch[53..].first_chunk().unwrap()), base_sequence);
+            assert_eq!(header.base_sequence, base_sequence);
         }
     }
 

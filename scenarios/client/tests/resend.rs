@@ -20,7 +20,7 @@ fn config(cluster: &Scripted) -> ProducerConfig {
 /// Commits one transaction whose EndTxn agent 0 never answers, then another.
 async fn commit_through_silence(variant: Variant) -> Scripted {
     let cluster = Scripted::start().await;
-    let producer = Producer::new(config(&cluster), variant.flaws());
+    let producer = Producer::new(config(&cluster), variant.model());
     producer.init_transactions().await.unwrap();
     for (txn, value) in [(1, "a"), (2, "b")] {
         assert_eq!(producer.begin_transaction(), Ok(txn));
@@ -65,7 +65,7 @@ async fn the_strict_client_takes_a_new_epoch_before_the_next_transaction() {
 async fn a_commit_that_timed_out_can_only_be_committed_again() {
     let cluster = Scripted::start().await;
     let config = ProducerConfig { max_block_ms: 250, request_timeout_ms: 700, ..config(&cluster) };
-    let producer = Producer::new(config, Variant::Java38.flaws());
+    let producer = Producer::new(config, Variant::Java38.model());
     producer.init_transactions().await.unwrap();
     producer.begin_transaction().unwrap();
     producer.send(record("a")).await.unwrap().await.unwrap();
@@ -85,7 +85,7 @@ async fn a_commit_that_timed_out_can_only_be_committed_again() {
 #[tokio::test]
 async fn a_consumer_goes_on_with_another_agent() {
     let cluster = Scripted::start().await;
-    let producer = Producer::new(config(&cluster), Variant::Java38.flaws());
+    let producer = Producer::new(config(&cluster), Variant::Java38.model());
     producer.init_transactions().await.unwrap();
     producer.begin_transaction().unwrap();
     producer.send(record("a")).await.unwrap().await.unwrap();

@@ -1,6 +1,12 @@
 //! Real agents under real frames: each test is a simulated world with etcd, an object store and agents, and a client that
 //! speaks Kafka's protocol byte by byte. One file per part of the broker.
 
+mod admin;
+mod calls;
+mod errors;
 mod harness;
+mod offsets;
+mod offsets_model;
 mod storage;
 mod storm;
+mod txn;

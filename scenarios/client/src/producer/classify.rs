@@ -1,4 +1,5 @@
-//! What each error code means to each transactional request: the handlers of Java 3.8's `TransactionManager`.
+//! What each error code means to each transactional request: the handlers of Java 3.8's `TransactionManager`, and what
+//! Java 4 does otherwise under TV2.
 
 use crate::codes::{self, is_retriable};
 
@@ -27,8 +28,8 @@ pub(crate) enum Verdict {
     Fatal,
 }
 
-/// What `code` in the answer to `rpc` means.
-pub(crate) fn classify(rpc: Rpc, code: i16) -> Verdict {
+/// What `code` in the answer to `rpc` means, under the second transaction protocol or the first.
+pub(crate) fn classify(rpc: Rpc, code: i16, second_protocol: bool) -> Verdict {
     use Verdict::{Abortable, Done, Fatal, Relocate, Retry};
     match (rpc, code) {
         (_, codes::NONE) => Done,
@@ -44,6 +45,8 @@ pub(crate) fn classify(rpc: Rpc, code: i16) -> Verdict {
             codes::TRANSACTIONAL_ID_AUTHORIZATION_FAILED | codes::CLUSTER_AUTHORIZATION_FAILED,
         ) => Abortable { bump: false },
         (_, codes::TRANSACTIONAL_ID_AUTHORIZATION_FAILED | codes::INVALID_TXN_STATE) => Fatal,
+        // KAFKA-18019.
+        (_, codes::INVALID_PRODUCER_ID_MAPPING) if second_protocol => Fatal,
         (
             Rpc::AddPartitionsToTxn | Rpc::EndTxn,
             codes::UNKNOWN_PRODUCER_ID | codes::INVALID_PRODUCER_ID_MAPPING,
@@ -88,7 +91,9 @@ mod tests {
             (EndTxn, 48, Verdict::Fatal),
             (EndTxn, codes::UNKNOWN, Verdict::Fatal),
         ] {
-            assert_eq!(classify(rpc, code), expected, "{rpc:?} {code}");
+            assert_eq!(classify(rpc, code, false), expected, "{rpc:?} {code}");
         }
+        assert_eq!(classify(EndTxn, 49, true), Verdict::Fatal);
+        assert_eq!(classify(EndTxn, 59, true), bump);
     }
 }

@@ -5,7 +5,7 @@ use super::sequences::Sequences;
 use super::transaction::{State, TransactionManager};
 use crate::config::ProducerConfig;
 use crate::error::Error;
-use crate::flaws::Flaws;
+use crate::flaws::Model;
 use crate::records::{Buffered, Stamp};
 use crate::types::{ProducerRecord, RecordMetadata, TopicPartition};
 use bytes::Bytes;
@@ -39,10 +39,9 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(config: ProducerConfig, flaws: Flaws) -> Self {
-        let id = config.transactional_id.clone();
+    pub(crate) fn new(config: ProducerConfig, model: Model) -> Self {
         let limits = Limits {
-            owner: id.clone().unwrap_or_else(|| config.client_id.clone()),
+            owner: config.client_id.clone(),
             batch_bytes: config.batch_size,
             linger: Duration::from_millis(config.linger_ms),
             delivery_timeout: Duration::from_millis(config.delivery_timeout_ms),
@@ -50,7 +49,7 @@ impl Core {
             retry_backoff_max: Duration::from_millis(config.retry_backoff_max_ms),
         };
         Core {
-            transactions: TransactionManager::new(id, config.retry_backoff_ms, flaws),
+            transactions: TransactionManager::new(&config, model),
             accumulator: Accumulator::new(limits),
             sequences: Sequences::default(),
             leaders: BTreeMap::new(),
@@ -66,9 +65,9 @@ impl Core {
         self.config.enable_idempotence || self.transactions.is_transactional()
     }
 
-    /// The name by which events know this producer.
+    /// The name by which events and labels know this producer: two with one transactional id have names of their own.
     pub(crate) fn id(&self) -> &str {
-        self.config.transactional_id.as_deref().unwrap_or(&self.config.client_id)
+        &self.config.client_id
     }
 
     /// Appends a record; `None` when its partition is not known yet.
@@ -156,6 +155,9 @@ impl Core {
             return;
         }
         self.idempotent_bump_required = false;
+        if !self.transactions.flaws().resend_under_new_epoch {
+            self.fail_sent();
+        }
         if self.transactions.epoch == i16::MAX {
             self.transactions.state = State::Uninitialized;
             self.transactions.producer_id = -1;

@@ -25,7 +25,7 @@ use self::sender::Sender;
 use self::transaction::Wait;
 use crate::config::ProducerConfig;
 use crate::error::Error;
-use crate::flaws::Flaws;
+use crate::flaws::Model;
 use crate::told::Teller;
 use crate::types::{ProducerRecord, RecordMetadata};
 use rt::time::{Instant, sleep_until, timeout_at};
@@ -61,11 +61,11 @@ pub struct Producer {
 
 impl Producer {
     /// Starts a producer and its sender task. Nothing is sent before the first call that needs it.
-    pub fn new(config: ProducerConfig, flaws: Flaws) -> Self {
-        let id = config.transactional_id.clone().unwrap_or_else(|| config.client_id.clone());
+    pub fn new(config: ProducerConfig, model: Model) -> Self {
+        let id = config.client_id.clone();
         let max_block = Duration::from_millis(config.max_block_ms);
         let shared = Arc::new(Shared {
-            core: Mutex::new(Core::new(config, flaws)),
+            core: Mutex::new(Core::new(config, model)),
             wake: Notify::new(),
             metadata: Teller::new(0),
         });

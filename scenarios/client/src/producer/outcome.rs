@@ -96,6 +96,15 @@ impl Core {
         }
     }
 
+    /// Fails batches that were sent and never acknowledged: they may be in the log.
+    pub(crate) fn fail_sent(&mut self) {
+        for id in self.accumulator.all() {
+            if self.accumulator.get(id).is_some_and(|batch| batch.attempts > 0) {
+                self.fail_batch(id, Error::Unacknowledged, false);
+            }
+        }
+    }
+
     /// Drops batches of an aborted transaction that were never sent.
     pub(crate) fn drop_undrained(&mut self) {
         let error = self.transactions.last_error().cloned().unwrap_or(Error::TransactionAborted);
@@ -114,5 +123,48 @@ impl Core {
             }
         }
         self.sequences.reset();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ProducerConfig;
+    use crate::flaws::Variant;
+    use crate::records::Stamp;
+    use crate::types::{ProducerRecord, TopicPartition};
+    use bytes::Bytes;
+
+    /// An idempotent producer whose first batch was refused as out of order, after both had been sent without an answer.
+    fn out_of_order(variant: Variant) -> Core {
+        let mut core = Core::new(ProducerConfig::jepsen(), variant.model());
+        let partition = TopicPartition::new("t", 0);
+        (core.transactions.producer_id, core.transactions.epoch) = (4, 0);
+        core.leaders.insert(partition.clone(), 1);
+        let now = Instant::from_nanos(0);
+        for value in [&b"a"[..], b"b"] {
+            let value = Bytes::from_static(value);
+            let record = ProducerRecord { partition: partition.clone(), key: None, value };
+            assert!(core.append(&record, now).unwrap().is_some());
+            core.drain(&partition).unwrap();
+        }
+        core.batch_refused(0, codes::NETWORK_EXCEPTION, -1, now);
+        core.batch_refused(1, codes::NETWORK_EXCEPTION, -1, now);
+        core.drain(&partition).unwrap();
+        core.batch_refused(0, codes::OUT_OF_ORDER_SEQUENCE_NUMBER, -1, now);
+        assert!(core.idempotent_bump_required);
+        core.bump_idempotent_epoch();
+        assert_eq!(core.transactions.epoch, 1);
+        core
+    }
+
+    #[test]
+    fn what_may_be_in_the_log_is_sent_again_under_a_new_epoch_by_java_and_not_by_the_strict_client() {
+        let java = out_of_order(Variant::Java38);
+        let stamps: Vec<_> =
+            java.accumulator.all().iter().map(|id| java.accumulator.get(*id).unwrap().stamp).collect();
+        let stamp = |base_sequence| Some(Stamp { producer_id: 4, epoch: 1, base_sequence });
+        assert_eq!(stamps, [stamp(0), stamp(1)]);
+        assert!(!out_of_order(Variant::Strict).accumulator.has_incomplete());
     }
 }

@@ -51,9 +51,9 @@ pub(crate) fn produce(core: &Core, batches: &[(TopicPartition, Bytes)]) -> Produ
 pub(crate) fn produce_label(core: &Core, batches: &[(TopicPartition, Bytes)]) -> String {
     let partitions: Vec<String> = batches.iter().map(|(partition, _)| partition.to_string()).collect();
     let partitions = partitions.join(",");
-    match &core.config.transactional_id {
-        Some(id) => format!("Produce id={id} txn={} {partitions}", core.transactions.number()),
-        None => format!("Produce client={} {partitions}", core.config.client_id),
+    match core.transactions.is_transactional() {
+        true => format!("Produce id={} txn={} {partitions}", core.id(), core.transactions.number()),
+        false => format!("Produce client={} {partitions}", core.id()),
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn label(core: &Core, request: &TxnRequest) -> String {
 
 /// Carries the key in both places: versions up to 3 have one, later ones a list.
 pub(crate) fn find_coordinator(core: &Core, batched: bool) -> FindCoordinatorRequest {
-    let key = StrBytes::from_string(core.id().to_string());
+    let key = StrBytes::from_string(core.config.transactional_id.clone().unwrap_or_default());
     let request = FindCoordinatorRequest::default().with_key_type(KEY_TYPE_TRANSACTION);
     if batched { request.with_coordinator_keys(vec![key]) } else { request.with_key(key) }
 }
@@ -140,9 +140,10 @@ pub(crate) fn reply(call: &Call, answer: Result<Answer, Failure>) -> (Reply, Opt
             let codes = topics.iter().flat_map(|topic| &topic.results_by_partition);
             (Reply::Partitions(codes.map(|partition| partition.partition_error_code).collect()), None)
         }),
-        Call::EndTxn { .. } => {
-            answer.decode::<EndTxnRequest>().map(|response| (Reply::End { code: response.error_code }, None))
-        }
+        Call::EndTxn { .. } => answer.decode::<EndTxnRequest>().map(|response| {
+            let (producer_id, epoch) = (response.producer_id.0, response.producer_epoch);
+            (Reply::End { code: response.error_code, producer_id, epoch }, None)
+        }),
     });
     match reply {
         Ok(reply) => reply,
@@ -158,6 +159,6 @@ fn unsupported(call: &Call) -> Reply {
         Call::FindCoordinator => Reply::Coordinator { code, node: -1 },
         Call::InitProducerId { .. } => Reply::Producer { code, producer_id: -1, epoch: -1 },
         Call::AddPartitionsToTxn { .. } => Reply::Partitions(vec![code]),
-        Call::EndTxn { .. } => Reply::End { code },
+        Call::EndTxn { .. } => Reply::End { code, producer_id: -1, epoch: -1 },
     }
 }

@@ -251,6 +251,9 @@ impl Sender {
         let label = || label;
         let serves = |api| self.network.serves(node, api).unwrap_or(0);
         core.transactions.can_bump_epoch = serves(ApiKey::InitProducerId) >= 3;
+        if matches!(request.call, Call::InitProducerId { producer_id: -1, .. }) {
+            core.transactions.learn_transaction_version(self.network.transaction_version(node));
+        }
         let batched = serves(ApiKey::FindCoordinator) >= 4;
         let call = request.call.clone();
         let tag = Tag::Transactional(request);
@@ -267,7 +270,8 @@ impl Sender {
                 net.send(node, &request, cap, tag, label, now);
             }
             Call::EndTxn { producer_id, epoch, committed } => {
-                net.send(node, &requests::end_txn(core, producer_id, epoch, committed), cap, tag, label, now);
+                let request = requests::end_txn(core, producer_id, epoch, committed);
+                net.send(node, &request, end_txn_cap(core), tag, label, now);
             }
         }
     }
@@ -326,7 +330,7 @@ impl Sender {
         let request = requests::produce(core, &batches);
         let label = || requests::produce_label(core, &batches);
         if core.config.acks != 0 {
-            return self.network.send(node, &request, i16::MAX, Tag::Produce(ids), label, now);
+            return self.network.send(node, &request, produce_cap(core), Tag::Produce(ids), label, now);
         }
         match self.network.send_unanswered(node, &request, label, now) {
             Ok(()) => ids.into_iter().for_each(|(id, _)| core.batch_acknowledged(id, -1)),
@@ -378,13 +382,23 @@ impl Sender {
 /// How long the loop waits when nothing is due: metadata is always due some day, so this is never the reason to wake.
 const IDLE: Duration = Duration::from_secs(3_600);
 
+/// Version 12 of `Produce` brings partitions into the transaction by itself (TV2).
+fn produce_cap(core: &Core) -> i16 {
+    if core.transactions.speaks_second_protocol() { 12 } else { 11 }
+}
+
+/// Version 5 of `EndTxn` moves to the next epoch (TV2).
+fn end_txn_cap(core: &Core) -> i16 {
+    if core.transactions.speaks_second_protocol() { 5 } else { 4 }
+}
+
 fn needs_coordinator(core: &Core, request: &TxnRequest) -> bool {
     core.transactions.is_transactional() && request.call != Call::FindCoordinator
 }
 
 fn network_config(config: &ProducerConfig) -> NetworkConfig {
     NetworkConfig {
-        client_id: config.transactional_id.clone().unwrap_or_else(|| config.client_id.clone()),
+        client_id: config.client_id.clone(),
         bootstrap_servers: config.bootstrap_servers.clone(),
         request_timeout: Duration::from_millis(config.request_timeout_ms),
         reconnect_backoff: Duration::from_millis(config.reconnect_backoff_ms),

@@ -14,8 +14,9 @@ pub(crate) use request::{Call, Reply, TxnRequest};
 
 use self::request::outcome;
 use crate::codes;
+use crate::config::ProducerConfig;
 use crate::error::Error;
-use crate::flaws::Flaws;
+use crate::flaws::{Flaws, Model};
 use crate::told::Told;
 use crate::types::TopicPartition;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,8 +46,10 @@ enum Operation {
 
 /// State of one producer's id, epoch and transaction.
 pub(crate) struct TransactionManager {
-    id: Option<String>,
-    flaws: Flaws,
+    /// `client.id`, by which events know the producer.
+    name: String,
+    transactional: bool,
+    model: Model,
     retry_backoff_ms: u64,
     pub(crate) state: State,
     last_error: Option<Error>,
@@ -55,6 +58,9 @@ pub(crate) struct TransactionManager {
     pub(crate) coordinator: Option<i32>,
     /// Whether the coordinator knows `InitProducerId` 3, which can bump an epoch.
     pub(crate) can_bump_epoch: bool,
+    /// It speaks TV2: `Produce` brings partitions into the transaction, and every `EndTxn` answers the producer id and
+    /// epoch of the next one.
+    second_protocol: bool,
     /// The number of the current or last transaction, from 1.
     number: u64,
     new_partitions: BTreeSet<TopicPartition>,
@@ -70,17 +76,19 @@ pub(crate) struct TransactionManager {
 }
 
 impl TransactionManager {
-    pub(crate) fn new(id: Option<String>, retry_backoff_ms: u64, flaws: Flaws) -> Self {
+    pub(crate) fn new(config: &ProducerConfig, model: Model) -> Self {
         TransactionManager {
-            id,
-            flaws,
-            retry_backoff_ms,
+            name: config.client_id.clone(),
+            transactional: config.transactional_id.is_some(),
+            model,
+            retry_backoff_ms: config.retry_backoff_ms,
             state: State::Uninitialized,
             last_error: None,
             producer_id: -1,
             epoch: -1,
             coordinator: None,
             can_bump_epoch: true,
+            second_protocol: false,
             number: 0,
             new_partitions: BTreeSet::new(),
             partitions: BTreeSet::new(),
@@ -94,12 +102,33 @@ impl TransactionManager {
     }
 
     pub(crate) fn is_transactional(&self) -> bool {
-        self.id.is_some()
+        self.transactional
     }
 
     /// The number of the current or last transaction.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// What this client gets wrong.
+    pub(crate) fn flaws(&self) -> &Flaws {
+        &self.model.flaws
+    }
+
+    /// Whether it speaks TV2.
+    pub(crate) fn speaks_second_protocol(&self) -> bool {
+        self.second_protocol
+    }
+
+    /// The coordinator has finalized this level of `transaction.version`. It decides the protocol for the producer's
+    /// life; Java follows a later change (KAFKA-18227).
+    pub(crate) fn learn_transaction_version(&mut self, finalized: i16) {
+        self.second_protocol = self.model.transaction_version.min(finalized) >= 2;
+    }
+
+    /// Whether it asks for new epochs by itself; under TV2 the end of each transaction brings one.
+    pub(super) fn bumps_epochs(&self) -> bool {
+        self.can_bump_epoch && !self.second_protocol
     }
 
     pub(crate) fn is_completing(&self) -> bool {
@@ -155,7 +184,14 @@ impl TransactionManager {
 
     /// A record of this transaction goes to `partition`.
     pub(crate) fn register(&mut self, partition: &TopicPartition) {
-        if self.is_transactional() && !self.partitions.contains(partition) {
+        if !self.is_transactional() || self.partitions.contains(partition) {
+            return;
+        }
+        if self.second_protocol {
+            // The coordinator must hear of its end, even if no batch gets there.
+            self.started = true;
+            self.partitions.insert(partition.clone());
+        } else {
             self.new_partitions.insert(partition.clone());
         }
     }
@@ -279,10 +315,9 @@ impl TransactionManager {
         request.tries += 1;
         if request.tries > 1 {
             let call = format!("{:?}", request.call.rpc());
-            let id = self.id.as_deref().unwrap_or_default();
             rt::event!(
                 "producer.resend",
-                id = id,
+                id = &self.name,
                 txn = request.txn,
                 request = &call,
                 attempt = request.tries

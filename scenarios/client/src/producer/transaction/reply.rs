@@ -12,11 +12,11 @@ impl TransactionManager {
         let rpc = request.call.rpc();
         let code = match &reply {
             Reply::Lost => return self.lost(request),
-            Reply::Coordinator { code, .. } | Reply::Producer { code, .. } | Reply::End { code } => *code,
+            Reply::Coordinator { code, .. } | Reply::Producer { code, .. } | Reply::End { code, .. } => *code,
             Reply::Partitions(codes) => decisive(codes),
         };
         let error = Error::of_transactional(code);
-        match classify(rpc, code) {
+        match classify(rpc, code, self.speaks_second_protocol()) {
             Verdict::Done => self.succeeded(request, reply),
             Verdict::Retry => {
                 self.suspect_copies_of(&request, code);
@@ -37,7 +37,7 @@ impl TransactionManager {
                 self.resolve(request, Err(error));
             }
             Verdict::Abortable { bump } => {
-                self.epoch_bump_required |= bump && self.can_bump_epoch;
+                self.epoch_bump_required |= bump && self.bumps_epochs();
                 self.abortable(error.clone());
                 self.refuse(request, error);
             }
@@ -75,9 +75,7 @@ impl TransactionManager {
                 self.resolve(request, Ok(()));
             }
             (Call::InitProducerId { .. }, Reply::Producer { producer_id, epoch, .. }) => {
-                (self.producer_id, self.epoch) = (producer_id, epoch);
-                let id = self.id.as_deref().unwrap_or_default();
-                rt::event!("producer.epoch", id = id, producer_id = producer_id, epoch = epoch);
+                self.take_epoch(producer_id, epoch);
                 self.state = State::Ready;
                 self.last_error = None;
                 self.resolve(request, Ok(()));
@@ -86,14 +84,25 @@ impl TransactionManager {
                 self.partitions.extend(partitions.iter().cloned());
                 self.started = true;
             }
+            (_, Reply::End { producer_id: producer_id @ 0.., epoch, .. }) => {
+                self.take_epoch(producer_id, epoch);
+                self.complete(request);
+            }
             _ => self.complete(request),
         }
+    }
+
+    fn take_epoch(&mut self, producer_id: i64, epoch: i16) {
+        (self.producer_id, self.epoch) = (producer_id, epoch);
+        rt::event!("producer.epoch", id = &self.name, producer_id = producer_id, epoch = epoch);
     }
 
     /// The transaction is over.
     pub(super) fn complete(&mut self, request: TxnRequest) {
         let bump_queued = self.queue.values().any(|queued| queued.call.rpc() == Rpc::InitProducerId);
-        let distrust = self.suspicious && !self.flaws.reuse_epoch_after_resend;
+        // Under TV2 the next epoch is there already.
+        let distrust =
+            self.suspicious && !self.model.flaws.reuse_epoch_after_resend && !self.speaks_second_protocol();
         self.last_error = None;
         self.started = false;
         self.suspicious = false;
@@ -149,15 +158,15 @@ impl TransactionManager {
             self.fatal(error.clone());
         } else if self.is_transactional() {
             // Java asks for no new epoch while it is completing, even if the batch may yet be appended.
-            self.epoch_bump_required |= self.can_bump_epoch && !self.is_completing();
+            self.epoch_bump_required |= self.bumps_epochs() && !self.is_completing();
             self.abortable(error.clone());
         }
     }
 
     /// Sequences can no longer be told apart (Java's `maybeResolveSequences`).
     pub(crate) fn sequence_gap(&mut self) {
-        if self.can_bump_epoch {
-            self.epoch_bump_required = true;
+        if self.can_bump_epoch || self.second_protocol {
+            self.epoch_bump_required |= self.bumps_epochs();
             self.abortable(Error::Unacknowledged);
         } else {
             self.fatal(Error::Unacknowledged);
@@ -182,7 +191,7 @@ impl TransactionManager {
                 self.resolve(request, Ok(()));
                 return drop(error);
             }
-            error if (resent_end || unanswered_end) && !self.flaws.fenced_after_resend_is_failed => {
+            error if (resent_end || unanswered_end) && !self.model.flaws.fenced_after_resend_is_failed => {
                 Error::OutcomeUnknown(Box::new(error))
             }
             error => error,
@@ -199,7 +208,7 @@ impl TransactionManager {
 
 /// The code that decides about an `AddPartitionsToTxn` answer: one that demands more than an abort comes first.
 pub(super) fn decisive(codes: &[i16]) -> i16 {
-    let weight = |code: &i16| match classify(Rpc::AddPartitionsToTxn, *code) {
+    let weight = |code: &i16| match classify(Rpc::AddPartitionsToTxn, *code, false) {
         Verdict::Done => 2,
         Verdict::Abortable { bump: false } => 1,
         _ => 0,

@@ -78,8 +78,11 @@ pub(crate) enum Reply {
         epoch: i16,
     },
     Partitions(Vec<i16>),
+    /// With the producer id and epoch to use next, from version 5 on; -1 for both before.
     End {
         code: i16,
+        producer_id: i64,
+        epoch: i16,
     },
     /// No answer.
     Lost,

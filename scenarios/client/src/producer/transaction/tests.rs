@@ -5,7 +5,8 @@ use super::*;
 use crate::flaws::Variant;
 
 fn manager(variant: Variant) -> TransactionManager {
-    let mut manager = TransactionManager::new(Some("jt1".to_string()), 100, variant.flaws());
+    let config = ProducerConfig { transactional_id: Some("jt1".to_string()), ..ProducerConfig::jepsen() };
+    let mut manager = TransactionManager::new(&config, variant.model());
     let wait = manager.init().unwrap();
     manager.coordinator = Some(1);
     let init = manager.next_request(false).unwrap();
@@ -36,7 +37,7 @@ fn answer(manager: &mut TransactionManager, code: i16) -> TxnRequest {
         Call::FindCoordinator => Reply::Coordinator { code, node: 2 },
         Call::InitProducerId { epoch, .. } => Reply::Producer { code, producer_id: 7, epoch: epoch + 1 },
         Call::AddPartitionsToTxn { partitions, .. } => Reply::Partitions(vec![code; partitions.len()]),
-        Call::EndTxn { .. } => Reply::End { code },
+        Call::EndTxn { .. } => Reply::End { code, producer_id: -1, epoch: -1 },
     };
     manager.ended(request.clone(), reply);
     request
@@ -258,4 +259,68 @@ fn one_bad_partition_decides_about_the_request() {
     assert_eq!(decisive(&[0, 55, 0]), 55);
     assert_eq!(decisive(&[55, 90]), 90);
     assert_eq!(decisive(&[0, 0]), 0);
+}
+
+/// A Java 4 producer at a broker that has finalized transaction.version 2, in a transaction with one partition.
+fn second_protocol() -> TransactionManager {
+    let mut manager = manager(Variant::Java4);
+    manager.learn_transaction_version(2);
+    manager.begin().unwrap();
+    manager.register(&p(0));
+    manager
+}
+
+/// Answers EndTxn as version 5 does, with a new epoch.
+fn answer_end(manager: &mut TransactionManager, epoch: i16) -> TxnRequest {
+    let request = send(manager);
+    manager.ended(request.clone(), Reply::End { code: 0, producer_id: 7, epoch });
+    request
+}
+
+#[test]
+fn under_tv2_batches_go_at_once_and_the_end_brings_the_next_epoch() {
+    let mut manager = second_protocol();
+    assert!(manager.may_drain(&p(0)) && manager.next_request(false).is_none(), "no AddPartitionsToTxn");
+    let wait = manager.end(true).unwrap();
+    let end = answer_end(&mut manager, 1);
+    assert_eq!(end.call, Call::EndTxn { producer_id: 7, epoch: 0, committed: true });
+    assert_eq!((ended(&wait), manager.state, manager.epoch), (Some(Ok(())), State::Ready, 1));
+}
+
+#[test]
+fn under_tv2_a_resent_end_keeps_its_epoch_and_no_bump_follows() {
+    let mut manager = second_protocol();
+    let wait = manager.end(true).unwrap();
+    let first = lose(&mut manager);
+    assert_eq!(answer(&mut manager, 0).call, Call::FindCoordinator);
+    assert_eq!(answer_end(&mut manager, 1).call, first.call);
+    assert_eq!((ended(&wait), manager.state, manager.epoch), (Some(Ok(())), State::Ready, 1));
+    assert!(manager.next_request(false).is_none());
+}
+
+#[test]
+fn under_tv2_an_abort_after_a_failed_batch_needs_no_bump() {
+    let mut manager = second_protocol();
+    manager.batch_failed(&Error::Timeout("delivery"));
+    let wait = manager.end(false).unwrap();
+    answer_end(&mut manager, 1);
+    assert_eq!((ended(&wait), manager.state, manager.epoch), (Some(Ok(())), State::Ready, 1));
+    assert!(manager.next_request(false).is_none());
+}
+
+#[test]
+fn a_client_of_either_protocol_speaks_the_one_that_both_sides_know() {
+    for (variant, finalized, second) in [
+        (Variant::Java4, 2, true),
+        (Variant::Java4, 1, false),
+        (Variant::Java4, 0, false),
+        (Variant::Java38, 2, false),
+        (Variant::Strict, 2, false),
+    ] {
+        let mut manager = manager(variant);
+        manager.learn_transaction_version(finalized);
+        manager.begin().unwrap();
+        manager.register(&p(0));
+        assert_eq!(manager.next_request(false).is_none(), second, "{variant:?} at {finalized}");
+    }
 }

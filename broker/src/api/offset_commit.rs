@@ -1,0 +1,65 @@
+//! OffsetCommit (8), versions 2 to 9: kafka.md 1.7.
+//!
+//! Limits: `retention_time_ms` of versions 2 to 4 is not kept, nothing expires; groups have no members yet.
+
+use super::refuse;
+use crate::agent::Context;
+use crate::group;
+use crate::offsets::{self, Asked, Row};
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::offset_commit_request::OffsetCommitRequestTopic;
+use kafka_protocol::messages::offset_commit_response::{
+    OffsetCommitResponsePartition, OffsetCommitResponseTopic,
+};
+use kafka_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
+
+pub(super) async fn handle(
+    context: &Context,
+    version: i16,
+    request: OffsetCommitRequest,
+) -> OffsetCommitResponse {
+    let outcomes = match commit(context, version, &request).await {
+        Ok(outcomes) => outcomes,
+        Err(error) => vec![Err(error); asked(&request.topics).len()],
+    };
+    let mut outcomes = outcomes.into_iter();
+    let topics = request.topics.into_iter().map(|topic| {
+        let partitions = topic.partitions.iter().zip(&mut outcomes).map(|(partition, outcome)| {
+            let index = partition.partition_index;
+            match outcome {
+                Ok(()) => OffsetCommitResponsePartition::default().with_partition_index(index),
+                Err(error) => refuse::committed_offset(index, error),
+            }
+        });
+        OffsetCommitResponseTopic::default().with_partitions(partitions.collect()).with_name(topic.name)
+    });
+    OffsetCommitResponse::default().with_topics(topics.collect())
+}
+
+fn asked(topics: &[OffsetCommitRequestTopic]) -> Vec<Asked<'_>> {
+    let asked = topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|partition| Asked {
+            topic: &topic.name,
+            partition: partition.partition_index,
+            offset: partition.committed_offset,
+            leader_epoch: partition.committed_leader_epoch,
+            metadata: partition.committed_metadata.as_deref().unwrap_or_default(),
+        })
+    });
+    asked.collect()
+}
+
+/// One outcome per partition, or an error of the whole request. The empty group id is legal here, for Kafka's oldest
+/// clients.
+async fn commit(
+    context: &Context,
+    version: i16,
+    request: &OffsetCommitRequest,
+) -> Result<Vec<Result<(), ResponseError>>, ResponseError> {
+    let checked = offsets::check(context, &asked(&request.topics)).await;
+    let checked = checked.map_err(|fault| fault.coordinator_error())?;
+    let rows: Vec<&Row<'_>> = checked.iter().flatten().collect();
+    let generation_id = request.generation_id_or_member_epoch;
+    let group = offsets::commit(context, &request.group_id, generation_id, &rows).await;
+    Ok(offsets::outcomes(&checked, group.map_err(|error| group::commit_error(error, version))))
+}

@@ -1,0 +1,111 @@
+//! A group's stored values, and the decisions over a commit of offsets: kafka.md 1.7, after `OffsetMetadataManager` and
+//! `ClassicGroup.validateOffsetCommit` of Kafka 4. All functions here are pure.
+//!
+//! Limit: a group has no members yet, so it is always Empty; only commits that claim no generation are valid.
+
+use crate::config::Outside;
+use crate::transaction::{self, Admission, Phase, TxnState};
+use kafka_protocol::ResponseError;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Longest metadata of a committed offset, in UTF-16 units as Java counts them (`offset.metadata.max.bytes`).
+pub(crate) const METADATA_MAX: usize = 4096;
+/// First OffsetCommit version whose clients know GROUP_ID_NOT_FOUND (KIP-848).
+const GROUP_ID_NOT_FOUND_SINCE: i16 = 9;
+
+/// The head of a group: its mod revision fences every write to the group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GroupHead {
+    /// Producers with pending offsets, and the one epoch these are of.
+    pub(crate) pending: BTreeMap<i64, i16>,
+}
+
+/// An offset that a group committed for a partition, or that a transaction is about to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CommittedOffset {
+    pub(crate) offset: i64,
+    /// Leader epoch of the last record consumed; -1 if the client does not say.
+    pub(crate) leader_epoch: i32,
+    pub(crate) metadata: String,
+    /// When the client committed it, by the agent's wall clock, in ms.
+    pub(crate) committed_ms: i64,
+    /// Create revision of the topic: the offset means nothing to a topic created again under this name.
+    pub(crate) topic_revision: i64,
+    /// Revision at which it was written as pending; 0 if it never was. See [`CommittedOffset::order`].
+    pub(crate) pending_revision: i64,
+}
+
+impl CommittedOffset {
+    /// When the client's commit took its place among others, as a revision: a transaction's offsets count from
+    /// TxnOffsetCommit on, not from the transaction's end (`OffsetMetadataManager.completeTransaction`).
+    pub(crate) fn order(&self, mod_revision: i64) -> i64 {
+        if self.pending_revision > 0 { self.pending_revision } else { mod_revision }
+    }
+}
+
+/// A group of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TxnGroup {
+    /// The producer's epoch in this transaction: only pending offsets of this epoch may be committed by it.
+    pub(crate) epoch: i16,
+}
+
+/// Whether an offset's metadata is short enough to be kept.
+pub(crate) fn fits(metadata: &str) -> bool {
+    metadata.encode_utf16().count() <= METADATA_MAX
+}
+
+/// Whether somebody of `generation_id` may commit offsets of the group; `group` is its head, if it has one.
+pub(crate) fn may_commit(group: Option<&GroupHead>, generation_id: i32) -> Result<(), ResponseError> {
+    match group {
+        _ if generation_id < 0 => Ok(()),
+        None => Err(ResponseError::IllegalGeneration),
+        // An empty group knows no member.
+        Some(_) => Err(ResponseError::UnknownMemberId),
+    }
+}
+
+/// What a client of OffsetCommit's `version` is told of an error of [`may_commit`].
+pub(crate) fn commit_error(error: ResponseError, version: i16) -> ResponseError {
+    match error {
+        ResponseError::IllegalGeneration if version >= GROUP_ID_NOT_FOUND_SINCE => {
+            ResponseError::GroupIdNotFound
+        }
+        other => other,
+    }
+}
+
+/// Decides over a TxnOffsetCommit of (`producer_id`, `epoch`) by the setting `outside` (findings.md). `listed` says whether
+/// the transaction lists the group; `joins` whether the request lists it by itself (version 5 on, KIP-890 part 2).
+///
+/// Without verification a group takes whatever comes under the current epoch, as Kafka's does: an offset that arrives
+/// outside its transaction waits for the next one that lists the group (S9).
+pub(crate) fn admit(
+    outside: Outside,
+    joins: bool,
+    state: Option<&TxnState>,
+    listed: bool,
+    producer_id: i64,
+    epoch: i16,
+) -> Admission {
+    let state = match transaction::own(state, producer_id, epoch) {
+        Ok(state) => state,
+        // As a partition of the log would say it.
+        Err(ResponseError::ProducerFenced) => return Admission::Refuse(ResponseError::InvalidProducerEpoch),
+        Err(error) => return Admission::Refuse(error),
+    };
+    if state.phase.prepared().is_some() {
+        return Admission::Refuse(ResponseError::ConcurrentTransactions);
+    }
+    match outside {
+        _ if listed && state.phase == Phase::Ongoing => Admission::Append,
+        _ if joins => Admission::Join { begin: state.phase != Phase::Ongoing },
+        Outside::Implicit | Outside::Local => Admission::Append,
+        Outside::Verify => Admission::Refuse(ResponseError::TransactionAbortable),
+    }
+}
+
+#[cfg(test)]
+#[path = "group_tests.rs"]
+mod tests;

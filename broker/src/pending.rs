@@ -1,0 +1,234 @@
+//! Offsets of a transaction: listing the group in it, holding its offsets pending, and settling them at its end.
+//!
+//! Pending offsets belong to a group, a producer and an epoch; those of an older epoch go when the first of a newer one
+//! come. [`settle`] is a step between Prepare and Complete, bounded, done once and by any agent, as markers are.
+
+use crate::agent::Context;
+use crate::codec;
+use crate::coordinator::{Compare, KeyValue, Op, Range};
+use crate::finish::Prepared;
+use crate::gate::{Fault, Stored};
+use crate::group::{self, CommittedOffset, GroupHead, TxnGroup};
+use crate::layout;
+use crate::offsets::{self, Attempt, Row, STEP, Tried, settle_tried};
+use crate::transaction::{self, Admission, Phase, TxnState};
+use bytes::Bytes;
+use kafka_protocol::ResponseError;
+
+/// A transaction's client, and the group whose offsets it commits.
+pub(crate) struct Committer<'a> {
+    pub(crate) transactional_id: &'a str,
+    pub(crate) producer_id: i64,
+    pub(crate) epoch: i16,
+    pub(crate) group: &'a str,
+}
+
+impl Committer<'_> {
+    fn txn_group(&self) -> Bytes {
+        layout::txn_group(self.transactional_id, self.group)
+    }
+
+    /// Lists the group in the transaction.
+    fn joining(&self) -> Op {
+        Op::put(self.txn_group(), codec::encode(&TxnGroup { epoch: self.epoch }))
+    }
+
+    fn finish_found(&self, context: &Context) {
+        let transactional_id = self.transactional_id.to_string();
+        context.steward.finish(Prepared { transactional_id, found: true });
+    }
+
+    fn begun(&self, context: &Context, revision: i64, timeout_ms: i32) {
+        context.steward.saw_begin(self.transactional_id, revision, timeout_ms);
+        rt::event!(
+            "txn.begun",
+            transactional_id = self.transactional_id,
+            producer_id = self.producer_id,
+            epoch = self.epoch,
+            revision = revision,
+        );
+    }
+}
+
+/// Lists the group in the transaction, which begins if it is not open (AddOffsetsToTxn). One try.
+pub(crate) async fn list(context: &Context, committer: &Committer<'_>) -> Result<Attempt, Fault> {
+    let key = layout::txn(committer.transactional_id);
+    let mut now = context.gate.read(vec![Range::key(key.clone()), Range::key(committer.txn_group())]).await?;
+    let (stored, listed) = (now.one::<TxnState>()?, now.one::<TxnGroup>()?);
+    let state = match transaction::own(stored.value(), committer.producer_id, committer.epoch) {
+        Ok(state) => state,
+        Err(error) => return Ok(Attempt::Refused(error)),
+    };
+    if state.phase.prepared().is_some() {
+        committer.finish_found(context);
+        return Ok(Attempt::Refused(ResponseError::ConcurrentTransactions));
+    }
+    let begin = state.phase != Phase::Ongoing;
+    if !begin && listed.value().is_some() {
+        return Ok(Attempt::Done);
+    }
+    let mut ops = vec![committer.joining()];
+    if begin {
+        ops.push(Op::put(key.clone(), codec::encode(&state.begun())));
+    }
+    rt::preempt("add-offsets.before-commit").await;
+    let guard = vec![Compare::unchanged(key, stored.revision())];
+    let Some(answer) = context.gate.commit(guard, ops).await? else { return Ok(Attempt::Changed) };
+    if begin {
+        committer.begun(context, answer.revision, state.timeout_ms);
+    }
+    Ok(Attempt::Done)
+}
+
+/// Holds at most [`STEP`] offsets pending. One try. `joins` lists the group in the transaction if need be (KIP-890 part 2).
+pub(crate) async fn hold(
+    context: &Context,
+    committer: &Committer<'_>,
+    generation_id: i32,
+    joins: bool,
+    rows: &[&Row<'_>],
+    tried: &mut Tried,
+) -> Result<Attempt, Fault> {
+    let Committer { producer_id, epoch, group, .. } = *committer;
+    let (txn_key, head_key) = (layout::txn(committer.transactional_id), layout::group(group));
+    let key = |row: &Row<'_>| layout::pending_offset(group, producer_id, epoch, row.topic, row.partition);
+    let puts: Vec<_> = rows.iter().map(|row| (key(row), codec::encode(&row.value))).collect();
+    let mut ranges =
+        vec![Range::key(txn_key.clone()), Range::key(committer.txn_group()), Range::key(head_key.clone())];
+    ranges.extend(tried.iter().flat_map(|_| puts.iter().map(|(key, _)| Range::key(key.clone()))));
+    let mut now = context.gate.read(ranges).await?;
+    let (stored, listed, head): (Stored<TxnState>, Stored<TxnGroup>, Stored<GroupHead>) =
+        (now.one()?, now.one()?, now.one()?);
+    if let Some(settled) = settle_tried(*tried, head.revision(), &puts, &mut now) {
+        return Ok(settled);
+    }
+    if let Err(error) = group::may_commit(head.value(), generation_id) {
+        return Ok(Attempt::Refused(error));
+    }
+    let outside = context.config.transactions.outside;
+    let listed = listed.value().is_some();
+    let joining = match group::admit(outside, joins, stored.value(), listed, producer_id, epoch) {
+        Admission::Append => None,
+        Admission::Join { begin } => Some(begin),
+        Admission::Refuse(error) => {
+            if error == ResponseError::ConcurrentTransactions {
+                committer.finish_found(context);
+            }
+            return Ok(Attempt::Refused(error));
+        }
+    };
+    let guard = head.revision();
+    let compares = vec![
+        Compare::unchanged(txn_key.clone(), stored.revision()),
+        Compare::unchanged(head_key.clone(), guard),
+    ];
+    let mut ops: Vec<Op> = puts.into_iter().map(|(key, value)| Op::put(key, value)).collect();
+    let mut head = head.into_value().unwrap_or_default();
+    match head.pending.insert(producer_id, epoch) {
+        Some(newer) if newer > epoch => {
+            return Ok(Attempt::Refused(ResponseError::InvalidProducerEpoch));
+        }
+        Some(older) if older < epoch => {
+            rt::mark!(reachable, "pending offsets of an older epoch were dropped");
+            ops.push(Op::Delete {
+                key: layout::pending_epoch(group, producer_id, 0),
+                range_end: layout::pending_epoch(group, producer_id, epoch),
+            });
+        }
+        _ => {}
+    }
+    ops.push(Op::put(head_key, codec::encode(&head)));
+    let begins = stored.value().filter(|_| joining == Some(true));
+    if joining.is_some() {
+        ops.push(committer.joining());
+    }
+    if let Some(state) = begins {
+        ops.push(Op::put(txn_key, codec::encode(&state.begun())));
+    }
+    rt::preempt("txn-offset-commit.before-commit").await;
+    let Some(revision) = offsets::write(context, compares, ops, guard, tried).await? else {
+        return Ok(Attempt::Changed);
+    };
+    if let Some(state) = begins {
+        committer.begun(context, revision, state.timeout_ms);
+    }
+    Ok(Attempt::Done)
+}
+
+/// Settles pending offsets of `producer_id` in the group that `listed` (a key of `txn_groups`) names: up to [`STEP`] become
+/// committed ones, or are dropped. The last such step takes the group out of the transaction. `guard` says that the
+/// transaction is as it was when prepared.
+pub(crate) async fn settle(
+    context: &Context,
+    producer_id: i64,
+    committed: bool,
+    guard: Compare,
+    listed: &KeyValue,
+) -> Result<(), Fault> {
+    let TxnGroup { epoch } = codec::decode(&listed.value)?;
+    let group = layout::group_of(&listed.key).unwrap_or_default();
+    let head_key = layout::group(&group);
+    // Pending offsets of older epochs come first, and belong to no transaction any more.
+    let end = layout::end_of(&layout::pending_epoch(&group, producer_id, epoch));
+    let pending = Range::span(layout::pending_epoch(&group, producer_id, 0), end, STEP as i64);
+    let mut now = context.gate.read(vec![Range::key(head_key.clone()), pending]).await?;
+    let (head, pending) = (now.one::<GroupHead>()?, now.next());
+    let mut ops = match committed {
+        true => commits(context, &group, producer_id, epoch, &pending.kvs).await?,
+        false => Vec::new(),
+    };
+    if let (Some(first), Some(last)) = (pending.kvs.first(), pending.kvs.last()) {
+        ops.push(Op::Delete { key: first.key.clone(), range_end: [&last.key[..], &[0]].concat().into() });
+    }
+    let head_revision = head.revision();
+    if !pending.more {
+        ops.push(Op::delete(listed.key.clone()));
+    }
+    // A group that was listed and given no offsets still is none.
+    if let Some(mut head) = head.into_value() {
+        if !pending.more {
+            head.pending.remove(&producer_id);
+        }
+        ops.push(Op::put(head_key.clone(), codec::encode(&head)));
+    }
+    rt::preempt("finish.before-offsets").await;
+    let compares = vec![guard, Compare::unchanged(head_key, head_revision)];
+    if context.gate.commit(compares, ops).await?.is_some() {
+        rt::event!(
+            "offsets.settled",
+            group = group.as_str(),
+            producer_id = producer_id,
+            epoch = epoch,
+            count = pending.kvs.len(),
+            committed = committed,
+        );
+    }
+    // Otherwise the group changed, or another agent was quicker. Both show at the next step.
+    Ok(())
+}
+
+/// The writes that make pending offsets of `epoch` committed ones, except where the group committed another since.
+async fn commits(
+    context: &Context,
+    group: &str,
+    producer_id: i64,
+    epoch: i16,
+    pending: &[KeyValue],
+) -> Result<Vec<Op>, Fault> {
+    let current = layout::pending_epoch(group, producer_id, epoch);
+    let pending: Vec<&KeyValue> = pending.iter().filter(|kv| kv.key.starts_with(&current)).collect();
+    let at = |kv: &KeyValue| layout::partition_of(&kv.key).map(|(t, n)| layout::group_offset(group, t, n));
+    let keys: Vec<Bytes> = pending.iter().filter_map(|kv| at(kv)).collect();
+    let mut now = context.gate.read(keys.iter().map(|key| Range::key(key.clone())).collect()).await?;
+    let mut ops = Vec::with_capacity(pending.len() + 3);
+    for (kv, key) in pending.into_iter().zip(keys) {
+        let stored = now.one::<CommittedOffset>()?;
+        let newer = stored.value().is_some_and(|offset| offset.order(stored.revision()) > kv.mod_revision);
+        if !newer {
+            let offset: CommittedOffset = codec::decode(&kv.value)?;
+            let offset = CommittedOffset { pending_revision: kv.mod_revision, ..offset };
+            ops.push(Op::put(key, codec::encode(&offset)));
+        }
+    }
+    Ok(ops)
+}

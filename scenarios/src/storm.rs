@@ -1,0 +1,143 @@
+//! All faults at once, drawn by swarm: what the safe ground must bear.
+//!
+//! * processes and machines of agents, coordinator and store pause and crash; networks are cut, lose, slow down and
+//!   narrow; clocks jump and drift
+//! * or agents crash at a poll, instead of pausing and crashing by the clock, so that neither strikes what is down
+//! * the machines of clients pause, are cut off, and lose packets; they do not crash, since what a worker has done is
+//!   in its memory
+//! * requests arrive long after their sender gave them up, and answers are lost on their way
+
+use crate::cluster::{COORDINATOR, STORAGE};
+use crate::config::Config;
+use sim::choice::Choices;
+use sim::fault::{Fault, FramePattern, Scheduled, When};
+use sim::nemesis::{self, Kind, Swarm};
+
+/// When trouble may begin: the cluster and its clients stand by then.
+const FROM_MS: u64 = 2_000;
+/// Clients are still at work for this long, whatever happens to them.
+const CLIENTS_UNTIL_MS: u64 = 4_000;
+/// An agent is polled this often in every run.
+const POLLS_MIN: u64 = 800;
+
+const NETWORK: [Kind; 6] =
+    [Kind::Cut, Kind::Loss, Kind::Slow, Kind::Narrow, Kind::ClockJump, Kind::ClockDrift];
+const PROCESSES: [Kind; 3] = [Kind::Pause, Kind::Crash, Kind::MachineCrash];
+
+/// Frames that are lost, with their connections, as they leave.
+const LOST: [&str; 7] = [
+    "Produce.reply",
+    "EndTxn.reply",
+    "AddPartitionsToTxn.reply",
+    "InitProducerId.reply",
+    "Fetch.reply",
+    "etcd.txn.reply",
+    "s3.put.reply",
+];
+/// Frames that arrive late.
+const LATE: [&str; 5] = ["Produce", "EndTxn", "AddPartitionsToTxn", "InitProducerId", "etcd.txn"];
+
+/// A schedule for a load that goes on until `until_ms`.
+pub(crate) fn draw(choices: &Choices, config: &Config, clients: &[String], until_ms: u64) -> Vec<Scheduled> {
+    let agents = config.agent_names();
+    let dependencies = vec![COORDINATOR.to_string(), STORAGE.to_string()];
+    let by_poll = choices.world("storm.by-poll", 0, 0).chance(0.3);
+    let every = Swarm {
+        kinds: [&PROCESSES[..], &NETWORK[..]].concat(),
+        targets: [agents.clone(), dependencies.clone()].concat(),
+        others: clients.to_vec(),
+        from_ms: FROM_MS,
+        until_ms,
+        every_ms: (800, 5_000),
+        for_ms: (20, 6_000),
+        first_id: 1,
+    };
+    let mut faults = match by_poll {
+        false => nemesis::draw(choices, &every),
+        true => {
+            let agents = Swarm { kinds: NETWORK.to_vec(), targets: agents.clone(), ..every.clone() };
+            let others = Swarm { targets: dependencies, first_id: 101, ..every.clone() };
+            [nemesis::draw(choices, &agents), nemesis::draw(choices, &others), poll_crashes(choices, config)]
+                .concat()
+        }
+    };
+    let at_clients = Swarm {
+        kinds: vec![Kind::Pause, Kind::Cut, Kind::Loss, Kind::Slow, Kind::ClockJump],
+        targets: clients.to_vec(),
+        others: agents,
+        until_ms: CLIENTS_UNTIL_MS,
+        first_id: 201,
+        ..every
+    };
+    if choices.world("storm.clients", 0, 0).chance(0.5) {
+        faults.extend(nemesis::draw(choices, &at_clients));
+    }
+    faults.extend(on_frames(choices, config.is_second_protocol()));
+    faults
+}
+
+/// Crashes of agents right after one of their polls.
+fn poll_crashes(choices: &Choices, config: &Config) -> Vec<Scheduled> {
+    let agents = config.agent_names();
+    let crash = |(node, id): (&String, u32)| {
+        let draw = |what| choices.world(what, u64::from(id), 0);
+        Scheduled {
+            id,
+            when: When::Poll { node: node.clone(), nth: draw("storm.nth").between(200, POLLS_MIN) },
+            fault: Fault::Crash {
+                node: node.clone(),
+                restart_after_ms: Some(draw("storm.for").between(0, 3_000)),
+            },
+        }
+    };
+    agents.iter().zip(301..).map(crash).collect()
+}
+
+/// Answers that are lost and requests that are late: a part of those that every run has.
+fn on_frames(choices: &Choices, second_protocol: bool) -> Vec<Scheduled> {
+    let mut faults = Vec::new();
+    for (words, id) in LOST.into_iter().chain(LATE).zip(401..) {
+        let draw = |what| choices.world(what, u64::from(id), 0);
+        // Nobody sends AddPartitionsToTxn under the second protocol.
+        let is_sent = !(second_protocol && words.starts_with("AddPartitionsToTxn"));
+        if !is_sent || draw("storm.frame").chance(0.7) {
+            continue;
+        }
+        let frame =
+            FramePattern { nth: draw("storm.nth").between(1, 4) as u32, ..FramePattern::words(words) };
+        let fault = match words.ends_with(".reply") {
+            true => Fault::Reset { frame },
+            false => Fault::Delay { frame, by_ms: draw("storm.for").between(100, 9_000) },
+        };
+        // Producers ask for their ids when they begin.
+        let from_ms = if words.starts_with("InitProducerId") { 0 } else { FROM_MS };
+        faults.push(Scheduled { id, when: When::AtMs(from_ms), fault });
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_kind_of_fault_is_drawn_and_every_fault_has_an_id_of_its_own() {
+        let mut seen = BTreeSet::new();
+        for seed in 0..200 {
+            let faults = draw(&Choices::new(seed, &[]), &Config::default(), &["t1".into()], 20_000);
+            let ids: BTreeSet<u32> = faults.iter().map(|scheduled| scheduled.id).collect();
+            assert_eq!(ids.len(), faults.len(), "seed {seed}");
+            for Scheduled { when, fault, .. } in &faults {
+                let by_poll = matches!(when, When::Poll { .. });
+                let name = format!("{fault:?}");
+                seen.insert((name.split([' ', '{']).next().unwrap_or_default().to_string(), by_poll));
+            }
+        }
+        let mut names: Vec<_> = seen.iter().map(|(name, _)| name.as_str()).collect();
+        names.dedup();
+        let all = "ClockDrift ClockJump Crash Cut Delay Loss MachineCrash Narrow Pause Reset Slow";
+        assert_eq!(names.join(" "), all);
+        assert!(seen.contains(&("Crash".to_string(), true)));
+    }
+}
