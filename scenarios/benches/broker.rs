@@ -3,6 +3,10 @@
 //! Run: `cargo bench -p scenarios --bench broker [-- REQUESTS]`; 4,000 of each kind unless said otherwise. One client asks,
 //! one request at a time; the CPU time is that of everything in the run: client, simulated network, agent, coordinator and
 //! store. Simulated time per request is what a client waits: mostly the coordinator's fsync and the store's write.
+//!
+//! What dominates (callgrind, 300 of each, 2.3 M instructions for one of each): a quarter is allocation, a fifth the
+//! tank's executor, kernel and trace, 7 % copies of frames, 6 % each labels in words, the fakes, and values as postcard;
+//! the agent's own code is 3 %, Kafka's codec 1.4 %.
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the process's CPU time")]
 
 use client::{

@@ -98,16 +98,18 @@ impl Evidence {
         }
     }
 
-    /// A marker, for the time being decided by itself.
+    /// A marker, for the time being decided by itself. An abort that nobody told may be the coordinator's own: it fences
+    /// and times out.
     fn marker(&mut self, entry: &Entry) {
+        let committed = entry.flag("committed");
         self.decided_at.push(number(entry, "prepared_revision"));
         self.markers.push(Marker {
             partition: entry.text("partition"),
             offset: number(entry, "offset"),
             producer_id: number(entry, "producer_id"),
             epoch: number(entry, "epoch") as i16,
-            committed: entry.flag("committed"),
-            by_coordinator: false,
+            committed,
+            by_coordinator: !committed,
             event: entry.id.0,
         });
     }
@@ -268,6 +270,21 @@ mod tests {
         told.ending(2, true);
         told.marker(3, 20, true);
         assert_eq!(judge(&told.0), []);
+    }
+
+    #[test]
+    fn an_abort_that_nobody_told_may_be_the_coordinators_own() {
+        for (told_by_client, wrong) in [(false, 0), (true, 1)] {
+            let mut told = Told::first_transaction();
+            told.appended(2);
+            told.delivered(2, "b");
+            if told_by_client {
+                told.prepared(20, false);
+            }
+            told.marker(3, 20, false);
+            told.ending(2, true);
+            assert_eq!(judge(&told.0).len(), wrong);
+        }
     }
 
     #[test]

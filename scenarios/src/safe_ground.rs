@@ -88,6 +88,11 @@ fn world(choices: &Choices, config: &Config) -> Config {
     agent.transactions.scan_interval_ms = pick(draw("world.scan"), [2_000, 10_000]);
     agent.lease_ttl_s = pick(draw("world.lease"), [3, 15]);
     agent.cache_max_bytes = pick(draw("world.cache"), [0, 2_000, 16 << 20]);
+    agent.chunk_linger_ms = pick(draw("world.linger"), [0, 30]);
+    agent.chunk_max_bytes = pick(draw("world.chunk"), [600, 4 << 20]);
+    agent.compaction_interval_ms = pick(draw("world.compaction"), [700, 300_000]);
+    agent.compaction_min_chunks = pick(draw("world.compaction-min"), [2, 8]);
+    agent.collection_interval_ms = pick(draw("world.collection"), [1_500, 300_000]);
     agent.fetch_max_bytes = pick(draw("world.fetch"), [2_000, 57_671_680]);
     config
 }
