@@ -15,7 +15,8 @@
 //! * `append`, `read`, `finish`, `trim`: what is done to a partition: batches in, batches out, markers, an end to the old
 //! * `steward`, `membership`, `head_watch`, `chores`: what an agent does unasked
 //! * `collector`, `compaction`: chunks that nothing refers to, and chunks too small to keep
-//! * `connection`, `api`: the wire, one file per API
+//! * [`Health`], `memory`: what state an agent is in, and how much it takes on
+//! * `connection`, `wire`, `api`: the door. Limits, lengths checked before anything is decoded, one file per API
 //! * `topics`, `topic_config`, `routing`: names, settings and places
 
 mod agent;
@@ -36,9 +37,11 @@ mod finish;
 mod floor;
 mod gate;
 mod head_watch;
+mod health;
 mod layout;
 mod lines;
 mod membership;
+mod memory;
 mod producer;
 mod read;
 mod records;
@@ -48,9 +51,11 @@ mod topic_config;
 mod topics;
 mod transaction;
 mod trim;
+mod wire;
 mod writer;
 
 pub use agent::Agent;
 pub use config::{AgentConfig, Outside, Routing, Timeouts, TransactionConfig, TransactionVersion};
 pub use coordinator::Coordinator;
 pub use defects::Defects;
+pub use health::{Dependency, Health, Readiness};
