@@ -1,19 +1,23 @@
 //! The agent: what its tasks share, and the task that accepts connections.
 
+use crate::api::{self, Answer};
 use crate::chunks::Chunks;
 use crate::config::AgentConfig;
 use crate::coordinator::Coordinator;
 use crate::gate::{Gate, Patience};
 use crate::head_watch::{self, HeadWatch};
+use crate::health::Health;
 use crate::lines::Lines;
+use crate::memory::RequestMemory;
 use crate::records::AgentEntry;
 use crate::steward::{self, Steward};
 use crate::topics::TopicNames;
 use crate::writer::{self, Inbox, Writer};
-use crate::{chores, collector, compaction, connection, expiry, finish, membership};
+use crate::{chores, chunks, collector, compaction, connection, expiry, finish, membership};
+use bytes::Bytes;
 use object_store::ObjectStore;
 use rt::net::TcpListener;
-use rt::time::sleep;
+use rt::time::{sleep, timeout};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -31,6 +35,8 @@ pub(crate) struct Context {
     pub(crate) heads: HeadWatch,
     pub(crate) topic_names: TopicNames,
     pub(crate) steward: Steward,
+    pub(crate) health: Health,
+    pub(crate) memory: RequestMemory,
 }
 
 impl Context {
@@ -66,20 +72,40 @@ impl Agent {
     pub fn new(config: AgentConfig, coordinator: Arc<dyn Coordinator>, store: Arc<dyn ObjectStore>) -> Self {
         let (steward, prepared) = Steward::new();
         let (writer, inbox) = Writer::new();
+        let health = Health::new(config.node_id);
         let context = Context {
-            gate: Gate::new(coordinator, config.coordinator_timeout_ms),
-            chunks: Chunks::new(store, config.store_timeout_ms, config.cache_max_bytes),
+            gate: Gate::new(coordinator, config.coordinator_timeout_ms, health.clone()),
+            chunks: Chunks::new(store, config.store_timeout_ms, config.cache_max_bytes, health.clone()),
             writer,
             lines: Lines::default(),
             heads: HeadWatch::default(),
             topic_names: TopicNames::default(),
             steward,
+            health,
+            memory: RequestMemory::new(config.queued_max_request_bytes),
             config,
         };
         Agent { context: Arc::new(context), prepared, inbox }
     }
 
-    /// Registers and serves until dropped. It goes on while coordinator or store are away, and answers retriable errors.
+    /// The agent's health, and the way to end it in order.
+    pub fn health(&self) -> Health {
+        self.context.health.clone()
+    }
+
+    /// Executes one request as if it had come on a connection: its frame without the length in, the answer's frame out.
+    /// `None` where a connection would stay silent or close. For hosts with a transport of their own, and for fuzzing.
+    pub async fn answer(&self, frame: Bytes) -> Option<Bytes> {
+        let mut held = self.context.memory.request();
+        held.grow(frame.len()).await;
+        match api::handle(&self.context, frame, &mut held).await {
+            Answer::Reply { frame, .. } => Some(frame),
+            Answer::Nothing | Answer::Close => None,
+        }
+    }
+
+    /// Registers and serves until dropped, or until [`Health::drain`] and what is in flight is answered. It goes on while
+    /// coordinator or store are away, and answers retriable errors.
     pub async fn serve(self, listener: TcpListener) {
         let Agent { context, mut prepared, inbox } = self;
         let mut tasks = rt::JoinSet::new();
@@ -91,18 +117,47 @@ impl Agent {
         tasks.spawn("agent.collector", collector::run(context.clone()));
         tasks.spawn("agent.writer", writer::run(context.clone(), inbox));
         tasks.spawn("agent.expiry", expiry::run(context.clone()));
+        tasks.spawn("agent.store-probe", chunks::probe(context.clone()));
+        let (mut connections, mut finishing) = (rt::JoinSet::new(), rt::JoinSet::new());
         loop {
             tokio::select! {
                 biased;
-                _ = tasks.join_next(), if !tasks.is_empty() => {}
+                () = context.health.drains() => break,
+                _ = connections.join_next(), if !connections.is_empty() => {}
+                _ = finishing.join_next(), if !finishing.is_empty() => {}
                 accepted = listener.accept() => match accepted {
-                    Ok(stream) => tasks.spawn("agent.connection", connection::serve(context.clone(), stream)),
+                    Ok(_) if connections.len() >= context.config.connections_max => {
+                        rt::mark!(reachable, "a connection beyond the limit was closed");
+                    }
+                    Ok(stream) => {
+                        connections.spawn("agent.connection", connection::serve(context.clone(), stream));
+                    }
                     Err(_) => sleep(ACCEPT_PAUSE).await,
                 },
                 Some(prepared) = prepared.recv() => {
-                    tasks.spawn("agent.finish", finish::run(context.clone(), prepared));
+                    finishing.spawn("agent.finish", finish::run(context.clone(), prepared));
                 }
             }
         }
+        drop(listener);
+        let in_flight = async {
+            loop {
+                tokio::select! {
+                    biased;
+                    _ = connections.join_next(), if !connections.is_empty() => {}
+                    _ = finishing.join_next(), if !finishing.is_empty() => {}
+                    // The context holds a sender, so this never ends by itself.
+                    Some(prepared) = prepared.recv(), if !connections.is_empty() || !finishing.is_empty() => {
+                        finishing.spawn("agent.finish", finish::run(context.clone(), prepared));
+                    }
+                    else => break,
+                }
+            }
+        };
+        let limit = Duration::from_millis(context.config.drain_limit_ms);
+        let answered = timeout(limit, in_flight).await.is_ok();
+        drop(tasks);
+        membership::leave(&context).await;
+        rt::event!("agent.drained", node_id = context.config.node_id, answered = answered);
     }
 }

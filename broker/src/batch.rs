@@ -1,5 +1,6 @@
 //! Record batches (magic 2) as opaque bytes: read the header, check it, patch what lies outside the CRC, and write
-//! control batches. Records are only walked to answer a timestamp lookup, and only where they are not compressed.
+//! control batches. Records are only walked to count them and to answer a timestamp lookup, and only where they are not
+//! compressed: the count of a compressed batch is believed.
 //!
 //! Layout: Kafka's docs, "Message format, record batch". Rules for a produced batch: kafka.md 1.4, after
 //! `ProduceRequest.validateRecords` and `LogValidator`.
@@ -74,7 +75,25 @@ pub(crate) fn check(records: &[u8]) -> Result<Header, ResponseError> {
     if crc32c::crc32c(&records[ATTRIBUTES_AT..]) != get_i32(records, CRC_AT) as u32 {
         return Err(ResponseError::CorruptMessage);
     }
-    check_header(records)
+    let header = check_header(records)?;
+    let walkable = get_i16(records, ATTRIBUTES_AT) & CODEC_MASK == 0;
+    if !walkable || holds(&records[HEADER_BYTES..], header.count) {
+        Ok(header)
+    } else {
+        Err(ResponseError::InvalidRecord)
+    }
+}
+
+/// Whether these bytes are exactly `count` records, by their lengths; offsets are given out by the count.
+fn holds(mut records: &[u8], count: i32) -> bool {
+    for _ in 0..count {
+        let length = get_varint(&mut records).and_then(|length| usize::try_from(length).ok());
+        match length.and_then(|length| records.split_at_checked(length)) {
+            Some((record, rest)) if !record.is_empty() => records = rest,
+            _ => return false,
+        }
+    }
+    records.is_empty()
 }
 
 fn check_header(records: &[u8]) -> Result<Header, ResponseError> {
@@ -257,6 +276,16 @@ mod tests {
             })
         };
         assert_eq!(sealed(COUNT_AT + 3, 3), ResponseError::InvalidRecord, "count is not last delta + 1");
+        let counted = |count: u8| {
+            broken(&|b| {
+                b[COUNT_AT + 3] = count;
+                b[LAST_OFFSET_DELTA_AT + 3] = count - 1;
+                seal(b);
+            })
+        };
+        assert_eq!((counted(1), counted(3)), (ResponseError::InvalidRecord, ResponseError::InvalidRecord));
+        assert_eq!(sealed(HEADER_BYTES, 1), ResponseError::InvalidRecord, "a record of length -1");
+        assert_eq!(sealed(HEADER_BYTES, 0x7e), ResponseError::InvalidRecord, "a record of length 63");
         assert_eq!(
             sealed(ATTRIBUTES_AT + 1, CONTROL as u8),
             ResponseError::InvalidRecord,

@@ -3,14 +3,16 @@
 //! A chunk is written once under a name nobody else can hold (see `layout`), so writing it again after a lost answer is
 //! harmless, and what was read once never changes. A settled chunk (see `floor`) that no index entry names is garbage.
 
+use crate::agent::Context;
 use crate::floor;
 use crate::gate::{Fault, Gate};
+use crate::health::{Dependency, Health};
 use crate::records::{CHUNKS, ChunkId};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayload};
-use rt::time::timeout;
+use rt::time::{sleep, timeout};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,16 +42,38 @@ pub(crate) struct Chunks {
     incarnation: AsyncMutex<Option<i64>>,
     written: AtomicU64,
     cache: Mutex<Cache>,
+    health: Health,
+}
+
+/// Pause between two looks at whether the store is away, and at whether it is back.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// While the store is away, finds out when it is back. No object of the probe's name is ever written.
+pub(crate) async fn probe(context: Arc<Context>) {
+    loop {
+        sleep(PROBE_INTERVAL).await;
+        if context.health.is_away(Dependency::Store) {
+            let chunks = &context.chunks;
+            // What matters is noted: whether the store answered.
+            let _ = chunks.bounded(async { chunks.store.head(&"probe".into()).await }).await;
+        }
+    }
 }
 
 impl Chunks {
-    pub(crate) fn new(store: Arc<dyn ObjectStore>, timeout_ms: u64, cache_max_bytes: usize) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn ObjectStore>,
+        timeout_ms: u64,
+        cache_max_bytes: usize,
+        health: Health,
+    ) -> Self {
         Chunks {
             store,
             limit: Duration::from_millis(timeout_ms),
             incarnation: AsyncMutex::default(),
             written: AtomicU64::new(0),
             cache: Mutex::new(Cache { max_bytes: cache_max_bytes, ..Cache::default() }),
+            health,
         }
     }
 
@@ -71,7 +95,7 @@ impl Chunks {
     pub(crate) async fn put(&self, id: ChunkId, bytes: Bytes) -> Result<(), StoreAway> {
         let path = id.path();
         let put = self.store.put(&path, PutPayload::from_bytes(bytes.clone()));
-        timeout(self.limit, put).await.map_err(|_| StoreAway)?.map_err(|_| StoreAway)?;
+        self.bounded(put).await?.map_err(|_| StoreAway)?;
         self.cache().insert(id, bytes);
         Ok(())
     }
@@ -82,11 +106,10 @@ impl Chunks {
         }
         let path = id.path();
         let get = async { self.store.get(&path).await?.bytes().await };
-        let bytes =
-            timeout(self.limit, get).await.map_err(|_| Unread::Away)?.map_err(|error| match error {
-                Error::NotFound { .. } => Unread::Missing,
-                _ => Unread::Away,
-            })?;
+        let bytes = self.bounded(get).await.map_err(|_| Unread::Away)?.map_err(|error| match error {
+            Error::NotFound { .. } => Unread::Missing,
+            _ => Unread::Away,
+        })?;
         self.cache().insert(id, bytes.clone());
         Ok(bytes)
     }
@@ -96,16 +119,27 @@ impl Chunks {
         let (prefix, after) = (Path::from(CHUNKS), after.map_or(Path::from(CHUNKS), ChunkId::path));
         let listed = self.store.list_with_offset(Some(&prefix), &after).take(LISTED_MAX);
         let listed = listed.try_filter_map(async |object| Ok(ChunkId::at(&object.location)));
-        timeout(self.limit, listed.try_collect()).await.map_err(|_| StoreAway)?.map_err(|_| StoreAway)
+        self.bounded(listed.try_collect()).await?.map_err(|_| StoreAway)
     }
 
     /// Deletes a chunk; one that is gone already is no error.
     pub(crate) async fn delete(&self, id: ChunkId) -> Result<(), StoreAway> {
         let path = id.path();
-        match timeout(self.limit, self.store.delete(&path)).await {
-            Ok(Ok(()) | Err(Error::NotFound { .. })) => Ok(()),
+        match self.bounded(self.store.delete(&path)).await? {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             _ => Err(StoreAway),
         }
+    }
+
+    /// The answer to a call, once it is noted whether there was one.
+    async fn bounded<T>(
+        &self,
+        call: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<object_store::Result<T>, StoreAway> {
+        let answer = timeout(self.limit, call).await;
+        let answers = matches!(answer, Ok(Ok(_) | Err(Error::NotFound { .. })));
+        self.health.note(Dependency::Store, answers);
+        answer.map_err(|_| StoreAway)
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {

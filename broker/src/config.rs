@@ -39,6 +39,15 @@ pub struct AgentConfig {
     pub lease_ttl_s: i64,
     /// Largest request accepted, in bytes (`socket.request.max.bytes`); a larger one closes the connection.
     pub request_max_bytes: usize,
+    /// Most bytes of requests in memory at once, decoded forms included (`queued.max.request.bytes`, KIP-72). Beyond it
+    /// the agent stops reading; a single request whose decoded form is larger closes its connection.
+    pub queued_max_request_bytes: usize,
+    /// Most connections at once (`max.connections`); one beyond is closed as soon as it is accepted.
+    pub connections_max: usize,
+    /// A connection without a request for so long is closed (`connections.max.idle.ms`).
+    pub connections_max_idle_ms: u64,
+    /// How long an agent that drains waits for the requests in flight.
+    pub drain_limit_ms: u64,
     /// Largest batch accepted by topics without `max.message.bytes`, in bytes (`message.max.bytes`).
     pub message_max_bytes: usize,
     /// How old records of topics without `retention.ms` grow before they are deleted; -1 keeps them (`log.retention.ms`).
@@ -85,6 +94,10 @@ impl Default for AgentConfig {
             retry_backoff_ms: 20,
             lease_ttl_s: 15,
             request_max_bytes: 104_857_600,
+            queued_max_request_bytes: 256 << 20,
+            connections_max: 10_000,
+            connections_max_idle_ms: 600_000,
+            drain_limit_ms: 30_000,
             message_max_bytes: 1_048_588,
             log_retention_ms: 604_800_000,
             log_retention_bytes: -1,

@@ -6,6 +6,7 @@ use crate::coordinator::{
     Compare, Coordinator, CoordinatorError, KeyValue, Op, OpResponse, Range, RangeResponse, TXN_OPS_MAX, Txn,
     TxnResponse, Watch,
 };
+use crate::health::{Dependency, Health};
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
 use rt::time::{Instant, sleep, timeout};
@@ -46,11 +47,12 @@ impl Fault {
 pub(crate) struct Gate {
     coordinator: Arc<dyn Coordinator>,
     limit: Duration,
+    health: Health,
 }
 
 impl Gate {
-    pub(crate) fn new(coordinator: Arc<dyn Coordinator>, timeout_ms: u64) -> Self {
-        Gate { coordinator, limit: Duration::from_millis(timeout_ms) }
+    pub(crate) fn new(coordinator: Arc<dyn Coordinator>, timeout_ms: u64, health: Health) -> Self {
+        Gate { coordinator, limit: Duration::from_millis(timeout_ms), health }
     }
 
     /// Reads `ranges` (at most [`TXN_OPS_MAX`]) at one revision.
@@ -89,6 +91,10 @@ impl Gate {
         self.bounded(self.coordinator.lease_keep_alive(id)).await
     }
 
+    pub(crate) async fn lease_revoke(&self, id: i64) -> Result<(), CoordinatorError> {
+        self.bounded(self.coordinator.lease_revoke(id)).await
+    }
+
     pub(crate) async fn watch(
         &self,
         prefix: Bytes,
@@ -125,7 +131,10 @@ impl Gate {
         &self,
         call: impl Future<Output = Result<T, CoordinatorError>>,
     ) -> Result<T, CoordinatorError> {
-        timeout(self.limit, call).await.unwrap_or(Err(CoordinatorError::Unknown))
+        let answer = timeout(self.limit, call).await.unwrap_or(Err(CoordinatorError::Unknown));
+        let answers = matches!(answer, Ok(_) | Err(CoordinatorError::Refused(_)));
+        self.health.note(Dependency::Coordinator, answers);
+        answer
     }
 }
 

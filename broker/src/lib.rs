@@ -16,7 +16,8 @@
 //! * `group`, `offsets`, `pending`: what groups committed, and what transactions are about to commit for them
 //! * `steward`, `expiry`, `membership`, `head_watch`, `chores`: what an agent does unasked
 //! * `collector`, `compaction`: chunks that nothing refers to, and chunks too small to keep
-//! * `connection`, `api`: the wire, one file per API
+//! * [`Health`], `memory`: what state an agent is in, and how much it takes on
+//! * `connection`, `wire`, `api`: the door. Limits, lengths checked before anything is decoded, one file per API
 //! * `topics`, `topic_config`, `deletion`, `routing`: names, settings, their end, and places
 
 mod agent;
@@ -40,9 +41,11 @@ mod floor;
 mod gate;
 mod group;
 mod head_watch;
+mod health;
 mod layout;
 mod lines;
 mod membership;
+mod memory;
 mod offsets;
 mod pending;
 mod producer;
@@ -54,6 +57,7 @@ mod topic_config;
 mod topics;
 mod transaction;
 mod trim;
+mod wire;
 mod writer;
 
 pub use agent::Agent;
@@ -62,3 +66,4 @@ pub use config::{
 };
 pub use coordinator::Coordinator;
 pub use defects::Defects;
+pub use health::{Dependency, Health, Readiness};

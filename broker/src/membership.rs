@@ -38,12 +38,22 @@ pub(crate) async fn run(context: Arc<Context>) {
                     lease = lease,
                     revision = registration.revision
                 );
+                context.health.registered(Some(lease));
                 hold(&context, registration).await;
+                context.health.registered(None);
                 rt::event!("lease.lost", node_id = node_id, lease = lease);
                 rt::mark!(reachable, "an agent found out that it had lost its lease");
             }
             Err(_) => sleep(RETRY).await,
         }
+    }
+}
+
+/// Gives the registration up, so that nobody is sent here any more. If that fails the lease runs out by itself.
+pub(crate) async fn leave(context: &Context) {
+    if let Some(lease) = context.health.lease() {
+        let revoked = context.gate.lease_revoke(lease).await.is_ok();
+        rt::event!("lease.revoked", node_id = context.config.node_id, lease = lease, revoked = revoked);
     }
 }
 
@@ -82,10 +92,13 @@ async fn hold(context: &Context, registration: Registration) {
         tokio::select! {
             biased;
             () = sleep_until(renewal) => {
-                if is_lost(context, &registration).await {
-                    return;
-                }
-                renewal = Instant::now() + period;
+                let next = match poll(context, &registration).await {
+                    Some(Poll::Lost) => return,
+                    Some(Poll::Held) => period,
+                    // Trouble is not loss, but the lease runs on: the next try comes soon.
+                    None => RETRY,
+                };
+                renewal = Instant::now() + next;
             }
             events = events => match events {
                 Ok(events) => {
@@ -107,14 +120,23 @@ async fn hold(context: &Context, registration: Registration) {
     }
 }
 
-/// Renews the lease and reads the key back. Trouble is not loss: the next renewal will tell.
-async fn is_lost(context: &Context, registration: &Registration) -> bool {
-    if let Ok(0) = context.gate.lease_keep_alive(registration.lease).await {
-        return true;
+/// What a poll found out about the registration.
+enum Poll {
+    Held,
+    Lost,
+}
+
+/// Renews the lease and reads the key back. `None` when the registration stands, as far as can be told, but one of the
+/// two was not answered.
+async fn poll(context: &Context, registration: &Registration) -> Option<Poll> {
+    let renewed = context.gate.lease_keep_alive(registration.lease).await;
+    if let Ok(0) = renewed {
+        return Some(Poll::Lost);
     }
-    match context.gate.range(Range::key(registration.key.clone())).await {
-        Ok(answer) => answer.kvs.first().is_none_or(|kv| kv.lease != registration.lease),
-        Err(_) => false,
+    let answer = context.gate.range(Range::key(registration.key.clone())).await.ok()?;
+    match answer.kvs.first() {
+        Some(kv) if kv.lease == registration.lease => renewed.ok().map(|_| Poll::Held),
+        _ => Some(Poll::Lost),
     }
 }
 

@@ -14,6 +14,7 @@ use kafka_protocol::ResponseError;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
 use kafka_protocol::messages::create_topics_response::CreatableTopicResult;
 use kafka_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse, TopicName};
+use std::collections::BTreeMap;
 
 /// Partitions of a topic that leaves the number to the broker (`num.partitions`).
 const DEFAULT_PARTITIONS: i32 = 1;
@@ -24,8 +25,12 @@ pub(super) async fn handle(
     request: CreateTopicsRequest,
 ) -> CreateTopicsResponse {
     let mut results = Vec::with_capacity(request.topics.len());
+    let mut named: BTreeMap<&str, usize> = BTreeMap::new();
     for topic in &request.topics {
-        let twice = request.topics.iter().filter(|other| other.name == topic.name).count() > 1;
+        *named.entry(&topic.name).or_default() += 1;
+    }
+    for topic in &request.topics {
+        let twice = named[topic.name.as_str()] > 1;
         let outcome = match entry(topic, version) {
             Ok(_) if twice => Err(ResponseError::InvalidRequest),
             Ok(entry) if request.validate_only => validate(context, &topic.name, entry).await,

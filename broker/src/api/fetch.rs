@@ -68,7 +68,9 @@ type Data = Result<PartitionData, ResponseError>;
 async fn serve(context: &Context, version: i16, request: &FetchRequest) -> Result<Vec<Data>, Fault> {
     let committed = request.isolation_level == 1;
     let max_bytes = context.config.fetch_max_bytes.min(request.max_bytes.max(0) as usize);
-    let deadline = Instant::now() + Duration::from_millis(request.max_wait_ms.max(0) as u64);
+    // A connection may not be silent longer than that anyway.
+    let wait_ms = (request.max_wait_ms.max(0) as u64).min(context.config.connections_max_idle_ms);
+    let mut deadline = Instant::now() + Duration::from_millis(wait_ms);
     let asked = resolve(context, version, &request.topics).await?;
     let head = |Asked { wanted, .. }: &Asked| layout::head(&wanted.topic, wanted.partition);
     let heads: Vec<Bytes> = asked.iter().map(head).collect();
@@ -95,8 +97,12 @@ async fn serve(context: &Context, version: i16, request: &FetchRequest) -> Resul
             }
             return Ok(data);
         }
-        // Out of time: the last look above stands for what there is.
-        let _ = timeout_at(deadline, context.heads.changed_after(&heads, revision)).await;
+        tokio::select! {
+            biased;
+            // Out of time: the next look stands for what there is.
+            _ = timeout_at(deadline, context.heads.changed_after(&heads, revision)) => {}
+            () = context.health.drains() => deadline = Instant::now(),
+        }
     }
 }
 

@@ -31,6 +31,8 @@ mod txn_offset_commit;
 
 use crate::agent::Context;
 use crate::config::TransactionVersion;
+use crate::memory::Held;
+use crate::wire::{self, Malformed};
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{ApiKey, RequestHeader, ResponseHeader};
@@ -129,6 +131,7 @@ impl Request {
         let api = ApiKey::try_from(code).ok()?;
         let served = APIS.iter().find(|served| served.key as i16 == code)?;
         if (served.served_min..=served.max(offered)).contains(&version) {
+            wire::check_header(api, version, &frame).map_err(|malformed| told(api, malformed)).ok()?;
             RequestHeader::decode(&mut frame, api.request_header_version(version)).ok()?;
         } else if api != ApiKey::ApiVersions {
             return None;
@@ -136,7 +139,11 @@ impl Request {
         Some(Request { api, version, correlation_id, body: frame })
     }
 
-    fn decode<T: Decodable>(&mut self) -> Option<T> {
+    /// Decodes the body, once no length in it can ask for more memory than the frame warrants, and there is room for it.
+    async fn decode<T: Decodable>(&mut self, context: &Context, held: &mut Held<'_>) -> Option<T> {
+        let max_bytes = context.config.queued_max_request_bytes;
+        let checked = wire::check(self.api, self.version, &self.body, max_bytes);
+        held.grow(checked.map_err(|malformed| told(self.api, malformed)).ok()?).await;
         T::decode(&mut self.body, self.version).ok()
     }
 
@@ -157,31 +164,37 @@ impl Request {
     }
 }
 
-/// Executes one request.
-pub(crate) async fn handle(context: &Context, frame: Bytes) -> Answer {
+/// Tells the observer why a frame is not decoded; its connection closes.
+fn told(api: ApiKey, malformed: Malformed) -> Malformed {
+    rt::event!("request.malformed", api = api as i16, field = malformed.field);
+    malformed
+}
+
+/// Executes one request, which holds the memory of its frame.
+pub(crate) async fn handle(context: &Context, frame: Bytes, held: &mut Held<'_>) -> Answer {
     match Request::read(frame, context.config.transactions.version) {
-        Some(request) => answer(context, request).await.unwrap_or(Answer::Close),
+        Some(request) => answer(context, request, held).await.unwrap_or(Answer::Close),
         None => Answer::Close,
     }
 }
 
-async fn answer(context: &Context, mut request: Request) -> Option<Answer> {
+async fn answer(context: &Context, mut request: Request, held: &mut Held<'_>) -> Option<Answer> {
     let version = request.version;
     macro_rules! serve {
         ($module:ident) => {{
-            let message = request.decode()?;
+            let message = request.decode(context, held).await?;
             let response = $module::handle(context, version, message).await;
             request.reply(version, &response, None)
         }};
         ($module:ident, with its code) => {{
-            let message = request.decode()?;
+            let message = request.decode(context, held).await?;
             let response = $module::handle(context, version, message).await;
             request.reply(version, &response, Some(response.error_code))
         }};
     }
     match request.api {
         ApiKey::Produce => {
-            let message = request.decode()?;
+            let message = request.decode(context, held).await?;
             match produce::handle(context, version, message).await {
                 produce::Outcome::Answer(response) => request.reply(version, &response, None),
                 produce::Outcome::Silence => Some(Answer::Nothing),
@@ -238,6 +251,7 @@ mod tests {
         for api in &APIS {
             let range = api.key.valid_versions();
             assert!(range.min <= api.served_min && api.max <= range.max, "{:?}", api.key);
+            assert!(wire::is_known(api.key), "{:?} has no table in `wire`", api.key);
         }
         assert!(APIS.is_sorted_by_key(|api| api.key as i16));
     }

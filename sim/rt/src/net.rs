@@ -105,12 +105,28 @@ async fn write_frame(
 /// Reads one frame's body, without its length prefix; `None` at a clean end of file.
 ///
 /// # Errors
-/// `InvalidData` when the length is negative or above `max_bytes` (nothing is allocated for it), `UnexpectedEof` when
-/// the stream ends inside a frame, and whatever the socket reports.
+/// As [`read_length`] and [`Body::read`].
 pub async fn read_frame(
     stream: &mut (impl AsyncRead + Unpin),
     max_bytes: usize,
 ) -> io::Result<Option<Bytes>> {
+    let Some(length) = read_length(stream, max_bytes).await? else { return Ok(None) };
+    let mut body = Body::new(length);
+    while body.next_bytes() > 0 {
+        body.read(stream).await?;
+    }
+    Ok(Some(body.freeze()))
+}
+
+/// Reads a frame's length prefix; `None` at a clean end of file.
+///
+/// # Errors
+/// `InvalidData` when the length is negative or above `max_bytes`, `UnexpectedEof` when the stream ends inside the
+/// prefix, and whatever the socket reports.
+pub async fn read_length(
+    stream: &mut (impl AsyncRead + Unpin),
+    max_bytes: usize,
+) -> io::Result<Option<usize>> {
     let mut prefix = [0; 4];
     let mut filled = 0;
     while filled < prefix.len() {
@@ -121,12 +137,52 @@ pub async fn read_frame(
         }
     }
     let length = i32::from_be_bytes(prefix);
-    let length = usize::try_from(length).ok().filter(|length| *length <= max_bytes).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("frame of {length} bytes, limit {max_bytes}"))
-    })?;
-    let mut body = BytesMut::zeroed(length);
-    stream.read_exact(&mut body).await?;
-    Ok(Some(body.freeze()))
+    match usize::try_from(length) {
+        Ok(length) if length <= max_bytes => Ok(Some(length)),
+        _ => {
+            let error = format!("frame of {length} bytes, limit {max_bytes}");
+            Err(io::Error::new(io::ErrorKind::InvalidData, error))
+        }
+    }
+}
+
+/// Bytes allocated for a body at once; a longer one doubles its buffer as it arrives.
+const BODY_FIRST_BYTES: usize = 64 << 10;
+
+/// A frame's body on its way. What is announced and never comes takes no memory: the buffer is at most twice what has
+/// arrived, or 64 KiB.
+pub struct Body {
+    length: usize,
+    bytes: BytesMut,
+}
+
+impl Body {
+    /// A body of `length` bytes, none of which is there yet.
+    pub fn new(length: usize) -> Self {
+        Body { length, bytes: BytesMut::new() }
+    }
+
+    /// By how many bytes the next [`Body::read`] fills the buffer; 0 when the body is whole.
+    pub fn next_bytes(&self) -> usize {
+        let size = self.bytes.len();
+        (2 * size).max(BODY_FIRST_BYTES).min(self.length) - size
+    }
+
+    /// Reads the next part.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the stream ends inside it, and whatever the socket reports.
+    pub async fn read(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
+        let size = self.bytes.len();
+        self.bytes.resize(size + self.next_bytes(), 0);
+        stream.read_exact(&mut self.bytes[size..]).await?;
+        Ok(())
+    }
+
+    /// The whole body.
+    pub fn freeze(self) -> Bytes {
+        self.bytes.freeze()
+    }
 }
 
 macro_rules! readable {

@@ -1,6 +1,6 @@
 //! The real host: the same calls that the tank serves, on tokio and loopback.
 
-use rt::net::{TcpListener, TcpStream, read_frame};
+use rt::net::{Body, TcpListener, TcpStream, read_frame};
 use rt::time::{Elapsed, Instant, timeout};
 use std::io;
 use std::time::Duration;
@@ -42,6 +42,25 @@ fn frames_cross_and_a_dropped_write_half_ends_the_stream() {
         read.read_to_string(&mut back).await.expect("read");
         assert_eq!(back, "back");
     });
+}
+
+#[test]
+fn a_body_takes_memory_as_it_arrives() {
+    let mut sizes = Vec::new();
+    real(async {
+        let mut source = &vec![7; 300_000][..];
+        let mut body = Body::new(300_000);
+        while body.next_bytes() > 0 {
+            sizes.push(body.next_bytes());
+            body.read(&mut source).await.expect("read");
+        }
+        assert_eq!(body.freeze(), vec![7; 300_000]);
+        assert_eq!(Body::new(5).next_bytes(), 5);
+        let mut torn = Body::new(6);
+        let error = torn.read(&mut &b"abc"[..]).await.expect_err("three bytes of six");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    });
+    assert_eq!(sizes, [65_536, 65_536, 131_072, 37_856]);
 }
 
 #[test]
