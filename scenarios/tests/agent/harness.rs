@@ -9,7 +9,7 @@
 //! });
 //! ```
 
-use broker::AgentConfig;
+use broker::{AgentConfig, Health};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::TryStreamExt;
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
@@ -24,6 +24,7 @@ use scenarios::{Config, EtcdCoordinator};
 use sim::fault::Scheduled;
 use sim::node::{self, Role};
 use sim::run::{End, Run};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
@@ -38,7 +39,12 @@ pub(crate) struct World {
     /// Settings of every agent, but for its name and number.
     pub(crate) agent: AgentConfig,
     pub(crate) faults: Vec<Scheduled>,
+    /// Where each agent leaves the handle on its health, by name, when it starts.
+    pub(crate) health: Healths,
 }
+
+/// Handles on the agents' health.
+pub(crate) type Healths = Arc<Mutex<BTreeMap<String, Health>>>;
 
 impl Default for World {
     /// One agent, `agent-1`, with the default settings.
@@ -48,6 +54,7 @@ impl Default for World {
             config: Config { agents: 1, ..Config::default() },
             agent: AgentConfig::default(),
             faults: Vec::new(),
+            health: Healths::default(),
         }
     }
 }
@@ -67,9 +74,9 @@ impl World {
             keep: sim::trace::Keep::Events,
             ..sim::run::Config::default()
         };
-        let (config, agent) = (self.config, self.agent);
+        let (config, agent, health) = (self.config, self.agent, self.health);
         let run = sim::run(&plan, move || async move {
-            cluster::start(&config, &make_agent(agent));
+            cluster::start(&config, &make_agent(agent, health));
             on_a_client_machine(body(Cluster)).await;
         });
         assert!(run.failures.is_empty(), "seed {}: {:#?}", plan.seed, run.failures);
@@ -81,16 +88,18 @@ impl World {
     }
 }
 
-fn make_agent(settings: AgentConfig) -> MakeAgent {
+fn make_agent(settings: AgentConfig, health: Healths) -> MakeAgent {
     Arc::new(move |_, seat| {
         let AgentSeat { name, node_id, port, coordinator, storage } = seat;
         let settings =
             AgentConfig { node_id, advertised_host: name.clone(), advertised_port: port, ..settings.clone() };
+        let health = health.clone();
         Box::pin(async move {
             let etcd = fake_etcd::Client::new(coordinator, fake_etcd::ClientConfig::default());
             let store = fake_s3::Client::new(storage, fake_s3::ClientConfig::default());
             let agent = broker::Agent::new(settings, Arc::new(EtcdCoordinator(etcd)), Arc::new(store));
             let listener = TcpListener::bind(&format!("{name}:{port}")).await.expect("a port of its own");
+            health.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(name, agent.health());
             agent.serve(listener).await;
         })
     })

@@ -2,9 +2,12 @@
 //! speaks Kafka's protocol byte by byte. One file per part of the broker.
 
 mod admin;
+mod allocations;
 mod calls;
+mod door;
 mod errors;
 mod harness;
+mod hostile;
 mod offsets;
 mod offsets_model;
 mod storage;

@@ -52,7 +52,7 @@ fn nothing_acknowledged_is_lost_moved_or_changed() {
         };
         let preempt = sim::run::Preempt { chance: 0.1, hold_us_max: 50_000 };
         let config = Config { agents: AGENTS, preempt, ..Config::default() };
-        let world = World { seed, config, agent, faults: sleeps(seed) };
+        let world = World { seed, config, agent, faults: sleeps(seed), ..World::default() };
         marks.add(&world.run(storm).marks);
     }
     for mark in ["a chunk was settled before it was committed", "a reader followed a batch to another chunk"]

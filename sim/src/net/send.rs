@@ -69,7 +69,7 @@ impl Kernel {
             self.hurry(key, side, last_arrival);
         }
         if blocked {
-            self.watch_acks(key, side);
+            self.watch_acks(key, side, cx.now);
             self.watch_window(cx, key, side);
         }
     }
@@ -129,7 +129,7 @@ impl Kernel {
         }
         flow.tell(cx.now, arrives_at, window, ends[1 - side].eof, cause);
         if ends[side].writer.is_some() || flow.waits_for_window() {
-            self.watch_acks(key, side);
+            self.watch_acks(key, side, cx.now);
         }
     }
 
@@ -149,11 +149,11 @@ impl Kernel {
         }
     }
 
-    /// End `side` wants to know of the next acknowledgement when it arrives.
-    pub(super) fn watch_acks(&mut self, key: Key, side: usize) {
+    /// End `side` wants to know of the next acknowledgement when it arrives, or at once of one that came unwatched.
+    pub(super) fn watch_acks(&mut self, key: Key, side: usize, now: u64) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         let flow = &mut conn.flows[side];
-        if let Some(at) = flow.next_ack_at()
+        if let Some(at) = flow.next_ack_at().map(|at| at.max(now))
             && at < flow.ack_event_at
         {
             flow.ack_event_at = at;
@@ -176,7 +176,7 @@ impl Kernel {
         let writer = if 3 * free >= buffer { end.writer.take() } else { None };
         let heard = flow.heard;
         if end.writer.is_some() || flow.waits_for_window() {
-            self.watch_acks(key, side);
+            self.watch_acks(key, side, cx.now);
         }
         cx.wake(writer, heard);
     }

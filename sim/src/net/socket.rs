@@ -141,7 +141,7 @@ impl Kernel {
         let room = room_bytes.saturating_sub(flow.written - flow.acked);
         if room == 0 && !bytes.is_empty() {
             set_waker(&mut end.writer, waker);
-            self.watch_acks(socket.key, side);
+            self.watch_acks(socket.key, side, cx.now);
             return Poll::Pending;
         }
         let taken = room.min(bytes.len() as u64) as usize;

@@ -13,7 +13,14 @@ fn world() -> World {
         transactional_id_ms: 2 * hour_ms,
         transactional_id_scan_ms: 60_000,
     };
-    World { agent: AgentConfig { expiration, ..AgentConfig::default() }, ..World::default() }
+    let agent = AgentConfig {
+        expiration,
+        // Neither the connection nor what these producers wrote decades ago goes for its age.
+        connections_max_idle_ms: 24 * hour_ms,
+        retention_interval_ms: 0,
+        ..AgentConfig::default()
+    };
+    World { agent, ..World::default() }
 }
 
 async fn minutes(minutes: u64) {

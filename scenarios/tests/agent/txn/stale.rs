@@ -7,7 +7,9 @@ use broker::{AgentConfig, Defects, Outside, TransactionConfig, TransactionVersio
 
 fn world(outside: Outside, version: TransactionVersion) -> World {
     let transactions = TransactionConfig { outside, version, ..TransactionConfig::default() };
-    World { agent: AgentConfig { transactions, ..AgentConfig::default() }, ..World::default() }
+    // What is written here has no time of today.
+    let agent = AgentConfig { transactions, retention_interval_ms: 0, ..AgentConfig::default() };
+    World { agent, ..World::default() }
 }
 
 /// Transaction N, ended so, with its markers written; the holder that goes on with N+1.
