@@ -9,7 +9,7 @@ use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProdu
 use kafka_protocol::messages::{BrokerId, FetchRequest, MetadataRequest, ProduceRequest};
 use kafka_protocol::records::RecordBatchDecoder;
 use rt::net::TcpStream;
-use rt::time::{Instant, sleep, sleep_until};
+use rt::time::{Instant, sleep, sleep_until, wall_ms};
 use scenarios::Config;
 use sim::fault::{Fault, Scheduled, When};
 use std::time::Duration;
@@ -22,8 +22,9 @@ fn seconds(n: u64) -> Duration {
 }
 
 fn produce(value: &str) -> ProduceRequest {
-    let data =
-        PartitionProduceData::default().with_index(0).with_records(Some(batch(PLAIN, 1_000, &[value])));
+    // Of now, so that retention leaves it alone.
+    let records = batch(PLAIN, wall_ms(), &[value]);
+    let data = PartitionProduceData::default().with_index(0).with_records(Some(records));
     let topic = TopicProduceData::default().with_name(text("t").into()).with_partition_data(vec![data]);
     ProduceRequest::default().with_acks(-1).with_timeout_ms(5_000).with_topic_data(vec![topic])
 }

@@ -97,8 +97,7 @@ fn world(seed: u64) -> Tally {
         sleep(Duration::from_secs(12)).await;
         assert!(cluster.keys("agents/").await.is_empty(), "a request is stuck: the agent does not end");
     });
-    let tally = *told.lock().expect("nobody panics under it");
-    tally
+    *told.lock().expect("nobody panics under it")
 }
 
 enum Answer {
