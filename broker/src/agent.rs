@@ -144,12 +144,13 @@ impl Agent {
             loop {
                 tokio::select! {
                     biased;
-                    _ = connections.join_next(), if !connections.is_empty() => {}
-                    _ = finishing.join_next(), if !finishing.is_empty() => {}
-                    // The context holds a sender, so this never ends by itself.
+                    // First, so that what the last request prepared is not left behind. The context holds a sender, so this
+                    // never ends by itself.
                     Some(prepared) = prepared.recv(), if !connections.is_empty() || !finishing.is_empty() => {
                         finishing.spawn("agent.finish", finish::run(context.clone(), prepared));
                     }
+                    _ = connections.join_next(), if !connections.is_empty() => {}
+                    _ = finishing.join_next(), if !finishing.is_empty() => {}
                     else => break,
                 }
             }

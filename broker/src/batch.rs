@@ -84,16 +84,23 @@ pub(crate) fn check(records: &[u8]) -> Result<Header, ResponseError> {
     }
 }
 
-/// Whether these bytes are exactly `count` records, by their lengths; offsets are given out by the count.
+/// Whether these bytes are exactly `count` records, by their lengths and offset deltas; offsets are given out by the count.
 fn holds(mut records: &[u8], count: i32) -> bool {
-    for _ in 0..count {
+    for n in 0..count {
         let length = get_varint(&mut records).and_then(|length| usize::try_from(length).ok());
         match length.and_then(|length| records.split_at_checked(length)) {
-            Some((record, rest)) if !record.is_empty() => records = rest,
+            Some((record, rest)) if offset_delta(record) == Some(i64::from(n)) => records = rest,
             _ => return false,
         }
     }
     records.is_empty()
+}
+
+/// The offset delta of a record whose length was read.
+fn offset_delta(record: &[u8]) -> Option<i64> {
+    let mut rest = record.get(1..)?;
+    let _timestamp_delta = get_varint(&mut rest)?;
+    get_varint(&mut rest)
 }
 
 fn check_header(records: &[u8]) -> Result<Header, ResponseError> {
@@ -290,6 +297,11 @@ mod tests {
             sealed(ATTRIBUTES_AT + 1, CONTROL as u8),
             ResponseError::InvalidRecord,
             "clients write no control"
+        );
+        assert_eq!(
+            sealed(HEADER_BYTES + 3, 2),
+            ResponseError::InvalidRecord,
+            "the first record has offset delta 1"
         );
         assert_eq!(sealed(EPOCH_AT, 0xff), ResponseError::InvalidRecord, "negative epoch");
         assert_eq!(sealed(BASE_SEQUENCE_AT, 0xff), ResponseError::InvalidRecord, "negative sequence");

@@ -79,7 +79,11 @@ async fn compact(context: &Context, floors: &Floors, topic: &str, partition: i32
         let settled = |chunk| floors.settled(chunk);
         for run in runs(&entries, settled, config.chunk_max_bytes, config.compaction_min_chunks) {
             let chunk = copy(context, &run).await?;
-            rewrite(context, chunk, &run, &entries, &page.kvs).await?;
+            if !rewrite(context, chunk, &run, &entries, &page.kvs).await? {
+                // Another one was here, or this incarnation was retired while it wrote nothing: the next turn takes a new one.
+                context.chunks.forget(chunk.incarnation).await;
+                return Ok(());
+            }
             rt::event!(
                 "chunk.compacted",
                 partition = &layout::partition_name(topic, partition),
@@ -144,14 +148,14 @@ async fn copy(context: &Context, run: &[Piece]) -> Result<ChunkId, Trouble> {
     Ok(chunk)
 }
 
-/// Points the entries of `run` to `chunk`, as far as they are as they were read.
+/// Points the entries of `run` to `chunk`; false, and no further, when they are not as they were read or the chunk is settled.
 async fn rewrite(
     context: &Context,
     chunk: ChunkId,
     run: &[Piece],
     entries: &[IndexEntry],
     stored: &[KeyValue],
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     let mut position = 0;
     for step in run.chunks(STEP) {
         let mut compares = Vec::with_capacity(step.len() + 1);
@@ -165,9 +169,11 @@ async fn rewrite(
         }
         compares.push(floor::guard(chunk));
         rt::preempt("compaction.before-commit").await;
-        context.gate.commit(compares, ops).await?;
+        if context.gate.commit(compares, ops).await?.is_none() {
+            return Ok(false);
+        }
     }
-    Ok(())
+    Ok(true)
 }
 
 #[cfg(test)]

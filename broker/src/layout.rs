@@ -59,6 +59,15 @@ pub(crate) const WRITERS: &str = "writers/";
 pub(crate) const TXN_IDLE: &str = "txn_idle/";
 pub(crate) const PRODUCERS: &str = "producers/";
 
+/// Longest transactional id or group id taken, in bytes, so that no bounded step over keys that hold one exceeds what the
+/// coordinator takes in a transaction (etcd's `--max-request-bytes`, 1.5 MiB).
+const ID_MAX_BYTES: usize = 1024;
+
+/// Whether a transactional id or a group id is one that keys may hold.
+pub(crate) fn is_id(id: &str) -> bool {
+    (1..=ID_MAX_BYTES).contains(&id.len())
+}
+
 pub(crate) fn agent(node_id: i32) -> Bytes {
     format!("{AGENTS}{node_id:010}").into()
 }
@@ -242,6 +251,12 @@ fn unescape(escaped: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_are_bounded() {
+        assert!(is_id("a") && is_id(&"/".repeat(1024)));
+        assert!(!is_id("") && !is_id(&"a".repeat(1025)));
+    }
 
     #[test]
     fn numbers_sort_as_numbers() {

@@ -17,8 +17,9 @@ use kafka_protocol::ResponseError;
 use rt::time::wall_ms;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Partitions written by one coordinator transaction, beside the head and what a transaction needs.
-pub(crate) const STEP: usize = 100;
+/// Partitions written by one coordinator transaction, beside the head and what a transaction needs: within etcd's 128
+/// operations, and within its 1.5 MiB with the longest ids and metadata.
+pub(crate) const STEP: usize = 50;
 /// Keys read at once.
 const PAGE: i64 = 500;
 

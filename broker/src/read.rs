@@ -29,6 +29,8 @@ pub(crate) struct Wanted {
 /// A batch and the offset of its last record.
 pub(crate) struct Entry {
     pub(crate) last_offset: i64,
+    /// Revision that made its index entry; compaction rewrites an entry and keeps it.
+    pub(crate) create_revision: i64,
     pub(crate) index: IndexEntry,
 }
 
@@ -117,11 +119,13 @@ fn view(
     let mut more = index.more;
     for kv in &index.kvs {
         let index: IndexEntry = codec::decode(&kv.value)?;
-        if index.base_offset >= bound {
+        let last_offset = offset_of(kv);
+        // By its last offset: DeleteRecords may have moved the log start, and the bound with it, into an open batch.
+        if last_offset >= bound {
             more = false;
             break;
         }
-        entries.push(Entry { last_offset: offset_of(kv), index });
+        entries.push(Entry { last_offset, create_revision: kv.create_revision, index });
     }
     let create_revision = topic.create_revision();
     Ok(Ok(View { head, create_revision, entries, more, aborted, revision }))
@@ -188,9 +192,7 @@ pub(crate) async fn load(
         match append_bytes(context, &index, out).await {
             Ok(()) => return Ok(()),
             Err(Unread::Away) => return Err(StoreAway),
-            Err(Unread::Missing) => {
-                index = moved(context, topic, partition, entry.last_offset, index).await?
-            }
+            Err(Unread::Missing) => index = moved(context, topic, partition, entry, index).await?,
         }
     }
 }
@@ -201,14 +203,17 @@ async fn moved(
     context: &Context,
     topic: &str,
     partition: i32,
-    last_offset: i64,
+    entry: &Entry,
     before: IndexEntry,
 ) -> Result<IndexEntry, StoreAway> {
-    let key = layout::index(topic, partition, last_offset);
+    let key = layout::index(topic, partition, entry.last_offset);
     let mut found = context.gate.range(Range::key(key)).await.map_err(|_| StoreAway)?;
     let now: IndexEntry = match found.kvs.pop() {
-        Some(kv) => codec::decode(&kv.value).map_err(|_| StoreAway)?,
-        None => return Err(StoreAway),
+        Some(kv) if kv.create_revision == entry.create_revision => {
+            codec::decode(&kv.value).map_err(|_| StoreAway)?
+        }
+        // Deleted; perhaps another topic of this name has a batch there now.
+        _ => return Err(StoreAway),
     };
     rt::mark!(always, "a committed chunk is in the store", now != before);
     if now == before || now.base_offset != before.base_offset {

@@ -124,7 +124,8 @@ fn assemble(gathered: &[Handed]) -> (Bytes, Vec<u32>) {
     if let [Handed { batches, .. }] = gathered
         && let [only] = &batches[..]
     {
-        return (only.clone(), vec![0]);
+        // A copy: a slice would keep the whole request in memory for as long as the chunk is cached.
+        return (Bytes::copy_from_slice(only), vec![0]);
     }
     let mut bytes = BytesMut::with_capacity(gathered.iter().map(Handed::size_bytes).sum());
     let mut positions = Vec::with_capacity(gathered.len());
@@ -184,6 +185,9 @@ mod tests {
         assert_eq!(assemble(&gathered), (Bytes::from_static(b"aaaabbcdde"), vec![0, 6, 7]));
         hand_in(&writer, &["alone"]);
         let alone = inbox.handed.try_recv().unwrap();
-        assert_eq!(assemble(&[alone]), (Bytes::from_static(b"alone"), vec![0]));
+        let handed = alone.batches[0].clone();
+        let (chunk, positions) = assemble(&[alone]);
+        assert_eq!((&chunk[..], &positions[..]), (&b"alone"[..], &[0][..]));
+        assert_ne!(chunk.as_ptr(), handed.as_ptr(), "a cached chunk keeps no request in memory");
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{fenced_since, refuse};
 use crate::agent::Context;
+use crate::layout;
 use crate::offsets::Attempt;
 use crate::pending::{self, Committer};
 use kafka_protocol::ResponseError;
@@ -23,10 +24,10 @@ pub(super) async fn handle(
 }
 
 async fn add(context: &Context, request: &AddOffsetsToTxnRequest) -> Result<(), ResponseError> {
-    if request.transactional_id.is_empty() {
+    if !layout::is_id(&request.transactional_id) {
         return Err(ResponseError::InvalidRequest);
     }
-    if request.group_id.is_empty() {
+    if !layout::is_id(&request.group_id) {
         return Err(ResponseError::InvalidGroupId);
     }
     let committer = Committer {

@@ -42,7 +42,8 @@ fn with_features(response: ApiVersionsResponse, offered: TransactionVersion) -> 
     let level = i16::from(offered);
     let supported = SupportedFeatureKey::default()
         .with_name(text(TRANSACTION_VERSION))
-        .with_min_version(0)
+        // Clients before KIP-1022's mend take no feature below 1 (KAFKA-17011).
+        .with_min_version(1)
         .with_max_version(TransactionVersion::V2.into());
     let finalized = FinalizedFeatureKey::default()
         .with_name(text(TRANSACTION_VERSION))
@@ -78,6 +79,8 @@ mod tests {
         assert_eq!((old.finalized_features_epoch, old.finalized_features.len()), (-1, 0));
         let (_, new) = handle(TransactionVersion::V2, 3);
         assert_eq!((range(&new, 0), range(&new, 26)), ((0, 12), (0, 5)));
+        let [feature] = &new.supported_features[..] else { panic!("one feature") };
+        assert_eq!((feature.min_version, feature.max_version), (1, 2), "Java 3.8 takes none below 1");
         let [feature] = &new.finalized_features[..] else { panic!("one feature") };
         assert_eq!(feature.name.as_str(), "transaction.version");
         assert_eq!((feature.min_version_level, feature.max_version_level), (2, 2));

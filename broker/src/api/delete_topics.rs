@@ -9,6 +9,7 @@ use kafka_protocol::ResponseError;
 use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
 use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
 use kafka_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse};
+use std::collections::BTreeMap;
 
 /// First version that can name a topic by id (KIP-516).
 const IDS_SINCE: i16 = 6;
@@ -63,24 +64,22 @@ fn resolve<'a>(
     if !asked.iter().all(named_once) {
         return asked.iter().map(|_| Err(ResponseError::InvalidRequest)).collect();
     }
+    let by_name: BTreeMap<&str, &Listed> = known.iter().map(|known| (known.name.as_str(), known)).collect();
+    let by_id: BTreeMap<[u8; 16], &Listed> = known.iter().map(|known| (known.id, known)).collect();
     let find = |topic: &DeleteTopicState| match &topic.name {
-        Some(name) => {
-            let found = known.iter().find(|known| known.name == name.as_str());
-            found.ok_or(ResponseError::UnknownTopicOrPartition)
-        }
-        None => {
-            let found = known.iter().find(|known| known.id == topic.topic_id.into_bytes());
-            found.ok_or(ResponseError::UnknownTopicId)
-        }
+        Some(name) => by_name.get(name.as_str()).copied().ok_or(ResponseError::UnknownTopicOrPartition),
+        None => by_id.get(&topic.topic_id.into_bytes()).copied().ok_or(ResponseError::UnknownTopicId),
     };
     let found: Vec<_> = asked.iter().map(find).collect();
-    let same = |a: usize, b: usize| match (&found[a], &found[b]) {
-        (Ok(one), Ok(other)) => one.id == other.id,
-        _ => asked[a] == asked[b],
+    // A topic that is there counts by its id, however it is named.
+    let named = |at: usize| match &found[at] {
+        Ok(known) => (None, known.id),
+        Err(_) => (asked[at].name.as_ref().map(|name| name.as_str()), asked[at].topic_id.into_bytes()),
     };
-    let twice = |at: usize| (0..asked.len()).any(|other| other != at && same(at, other));
-    let checked =
-        (0..asked.len()).map(|at| if twice(at) { Err(ResponseError::InvalidRequest) } else { found[at] });
+    let mut times: BTreeMap<(Option<&str>, [u8; 16]), u32> = BTreeMap::new();
+    (0..asked.len()).for_each(|at| *times.entry(named(at)).or_default() += 1);
+    let checked = (0..asked.len())
+        .map(|at| if times[&named(at)] > 1 { Err(ResponseError::InvalidRequest) } else { found[at] });
     checked.collect()
 }
 

@@ -53,7 +53,7 @@ async fn transactional(
     id: &str,
     request: &InitProducerIdRequest,
 ) -> Result<(i64, i16), ResponseError> {
-    if id.is_empty() {
+    if !layout::is_id(id) {
         return Err(ResponseError::InvalidRequest);
     }
     let timeout_ms = request.transaction_timeout_ms;

@@ -154,11 +154,12 @@ impl Log<'_> {
             let page = self.context.gate.range(page).await?;
             for kv in &page.kvs {
                 let index: IndexEntry = codec::decode(&kv.value)?;
-                if index.base_offset >= self.bound {
+                let last_offset = read::offset_of(kv);
+                if last_offset >= self.bound {
                     return Ok(best);
                 }
                 if takes(&index, best.as_ref().map(|best| &best.index)) {
-                    best = Some(Entry { last_offset: read::offset_of(kv), index });
+                    best = Some(Entry { last_offset, create_revision: kv.create_revision, index });
                     if once {
                         return Ok(best);
                     }

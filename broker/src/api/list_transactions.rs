@@ -49,9 +49,15 @@ pub(super) async fn handle(
     }
 }
 
+/// Longest pattern taken: a parsed one is about a hundred times as large.
+const PATTERN_MAX_BYTES: usize = 1024;
+
 /// What an id must match as a whole; an empty pattern asks for nothing.
 fn pattern(pattern: Option<&str>) -> Result<Option<Regex>, ResponseError> {
     let Some(pattern) = pattern.filter(|pattern| !pattern.is_empty()) else { return Ok(None) };
+    if pattern.len() > PATTERN_MAX_BYTES {
+        return Err(ResponseError::InvalidRegularExpression);
+    }
     // By itself first: what is put around it must not make it whole.
     let whole = Regex::new(pattern).and_then(|_| Regex::new(&format!(r"\A(?:{pattern})\z")));
     whole.map(Some).map_err(|_| ResponseError::InvalidRegularExpression)
@@ -165,6 +171,8 @@ mod tests {
         assert_eq!(matches("", "jt1"), Ok(true), "an empty one asks for nothing");
         let invalid = Err(ResponseError::InvalidRegularExpression);
         assert_eq!((matches("(", "jt1"), matches("a)|(b", "b")), (invalid, invalid));
+        let long = "a".repeat(PATTERN_MAX_BYTES + 1);
+        assert_eq!(matches(&long, "jt1"), invalid);
         assert!(pattern(None).is_ok_and(|pattern| pattern.is_none()));
     }
 

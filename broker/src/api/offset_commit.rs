@@ -5,6 +5,7 @@
 use super::refuse;
 use crate::agent::Context;
 use crate::group;
+use crate::layout;
 use crate::offsets::{self, Asked, Row};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::offset_commit_request::OffsetCommitRequestTopic;
@@ -56,6 +57,9 @@ async fn commit(
     version: i16,
     request: &OffsetCommitRequest,
 ) -> Result<Vec<Result<(), ResponseError>>, ResponseError> {
+    if !request.group_id.is_empty() && !layout::is_id(&request.group_id) {
+        return Err(ResponseError::InvalidGroupId);
+    }
     let checked = offsets::check(context, &asked(&request.topics)).await;
     let checked = checked.map_err(|fault| fault.coordinator_error())?;
     let rows: Vec<&Row<'_>> = checked.iter().flatten().collect();

@@ -145,10 +145,15 @@ fn answers(
         }
         return topics;
     };
-    let topic = |(name, partitions): &(TopicName, Vec<i32>)| {
-        (name.clone(), partitions.iter().map(|partition| answer(name, *partition)).collect())
+    // Each partition once, however often it is asked for: an answer is bounded by what is stored.
+    let mut told = BTreeSet::new();
+    let mut topic = |(name, partitions): &(TopicName, Vec<i32>)| {
+        let mut anew = |partition: &&i32| told.insert((name.clone(), **partition));
+        let anew: Vec<_> =
+            partitions.iter().filter(&mut anew).map(|partition| answer(name, *partition)).collect();
+        (name.clone(), anew)
     };
-    asked.iter().map(topic).collect()
+    asked.iter().map(&mut topic).collect()
 }
 
 #[cfg(test)]
@@ -194,6 +199,8 @@ mod tests {
         assert_eq!(told(Some(&asked), true), stable);
         let any = [(t(), 3, -1, 0), (t(), 2, -1, 0), (t(), 1, 7, 0), (t(), 0, 5, 0)];
         assert_eq!(told(Some(&asked), false), any);
+        let again = vec![(text("t").into(), vec![0, 0]), (text("t").into(), vec![0])];
+        assert_eq!(told(Some(&again), false), [(t(), 0, 5, 0)], "once, however often it is asked for");
     }
 
     #[test]

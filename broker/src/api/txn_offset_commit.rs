@@ -4,6 +4,7 @@
 use super::refuse;
 use crate::agent::Context;
 use crate::config::TransactionVersion;
+use crate::layout;
 use crate::offsets::{self, Asked, Attempt, Row, STEP};
 use crate::pending::{self, Committer};
 use kafka_protocol::ResponseError;
@@ -70,10 +71,10 @@ async fn commit(
     version: i16,
     request: &TxnOffsetCommitRequest,
 ) -> Result<Vec<Result<(), ResponseError>>, ResponseError> {
-    if request.group_id.is_empty() {
+    if !layout::is_id(&request.group_id) {
         return Err(ResponseError::InvalidGroupId);
     }
-    if request.transactional_id.is_empty() {
+    if !layout::is_id(&request.transactional_id) {
         return Err(ResponseError::InvalidRequest);
     }
     let checked = offsets::check(context, &asked(&request.topics)).await;

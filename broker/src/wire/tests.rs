@@ -210,3 +210,18 @@ fn headers_are_checked_too() {
         "a varint of more than 32 bits"
     );
 }
+
+#[test]
+fn a_header_has_room_for_a_few_tags_only() {
+    let frame = |tags: u16| {
+        let mut frame = vec![0, ApiKey::Fetch as u8, 0, 12, 0, 0, 0, 1, 0xff, 0xff];
+        let varint = |n: u16| [n as u8 & 0x7f | 0x80, (n >> 7) as u8];
+        frame.extend(varint(tags));
+        (0..tags).for_each(|tag| frame.extend(varint(tag).into_iter().chain([0])));
+        // A body of a megabyte gives the header no more.
+        frame.resize(1 << 20, 0);
+        frame
+    };
+    assert!(check_header(ApiKey::Fetch, 12, &frame(20)).is_ok());
+    assert!(check_header(ApiKey::Fetch, 12, &frame(2_000)).is_err());
+}

@@ -346,6 +346,7 @@ fn a_log_may_begin_inside_an_open_transaction_but_retention_does_not_put_it_ther
         assert_eq!(delete_records(&mut agent, "t", 0, 3).await, (0, 3));
         let cut = fetch(&mut agent, "t", 3).await;
         assert_eq!((cut.log_start_offset, cut.last_stable_offset, cut.high_watermark), (3, 3, 4));
+        assert!(records(&cut).is_empty(), "the batch that holds offset 3 is undecided");
         let end =
             EndTxnRequest::default().with_transactional_id(text("jt1").into()).with_producer_id(producer_id);
         assert_eq!(agent.call(1, &end).await.error_code, 0);
