@@ -80,7 +80,8 @@ async fn compact(context: &Context, floors: &Floors, topic: &str, partition: i32
         for run in runs(&entries, settled, config.chunk_max_bytes, config.compaction_min_chunks) {
             let chunk = copy(context, &run).await?;
             if !rewrite(context, chunk, &run, &entries, &page.kvs).await? {
-                // Another one was here, or this incarnation was retired while it wrote nothing: the next turn takes a new one.
+                // Another one was here, or this incarnation was retired while it wrote nothing. Nobody says which, and a new
+                // incarnation does no harm.
                 context.chunks.forget(chunk.incarnation).await;
                 return Ok(());
             }
@@ -148,7 +149,8 @@ async fn copy(context: &Context, run: &[Piece]) -> Result<ChunkId, Trouble> {
     Ok(chunk)
 }
 
-/// Points the entries of `run` to `chunk`; false, and no further, when they are not as they were read or the chunk is settled.
+/// Points the entries of `run` to `chunk`. False, and no further, when they are not as they were read or the chunk is
+/// settled.
 async fn rewrite(
     context: &Context,
     chunk: ChunkId,

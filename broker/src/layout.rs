@@ -24,10 +24,10 @@
 //! | `group_pending/<group>/<producer id>/<epoch>/<topic>/<partition>` | [`CommittedOffset`](crate::group::CommittedOffset) | TxnOffsetCommit; deleted by settling |
 //!
 //! Guards. Whatever changes a partition (index, producers, aborted ranges) also writes its head, and compares the
-//! head's mod revision, so one compare fences all four; compaction alone, which moves bytes and no offset, compares the index
-//! entries it rewrites. A head that was never written is an empty log. Whatever
+//! head's mod revision, so one compare fences all four. Exceptions: compaction, which moves bytes and no offset, compares the
+//! index entries it rewrites; expiry and the purge of a deleted topic delete producers without it. A head that was never written is an empty log. Whatever
 //! joins a transaction or appends to it compares the mod revision of `txns/<id>`, which changes at begin, Prepare,
-//! Complete and InitProducerId and at nothing else; so the partitions of a prepared transaction cannot grow.
+//! Complete and InitProducerId, and goes when the id expires; so the partitions of a prepared transaction cannot grow.
 //! A transaction opens, goes on and closes on a partition by writing its producer's key too, so that key's mod revision
 //! says by itself whether it may expire. When a transactional id became idle is kept beside its state, not in it: two
 //! transactions of one epoch must look alike to the defect `state_compare`.

@@ -42,7 +42,7 @@ fn with_features(response: ApiVersionsResponse, offered: TransactionVersion) -> 
     let level = i16::from(offered);
     let supported = SupportedFeatureKey::default()
         .with_name(text(TRANSACTION_VERSION))
-        // Clients before KIP-1022's mend take no feature below 1 (KAFKA-17011).
+        // Java clients up to 3.8 take no feature whose least version is below 1 (KAFKA-17011).
         .with_min_version(1)
         .with_max_version(TransactionVersion::V2.into());
     let finalized = FinalizedFeatureKey::default()
