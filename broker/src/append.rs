@@ -80,11 +80,12 @@ pub(crate) async fn append(
     batches: &[Submission],
     patience: &mut Patience,
 ) -> Vec<Result<Placed, ResponseError>> {
-    let items = batches.iter().map(|batch| Item { batch, outcome: None, tried: None, position: None });
+    let items =
+        batches.iter().map(|batch| Item { batch, outcome: None, topic: None, tried: None, position: None });
     let mut place = None;
     let mut work = Append { context, claim, items: items.collect(), chunk: None, met_another: false };
     while work.items.iter().any(|item| item.outcome.is_none()) {
-        let trouble = match work.round().await {
+        let trouble = match work.round(patience).await {
             Ok(()) if !patience.is_over() => {
                 if std::mem::take(&mut work.met_another) && place.is_none() {
                     // Out of time in the line is out of time: the next look at the clock tells.
@@ -121,6 +122,8 @@ struct Append<'a> {
 struct Item<'a> {
     batch: &'a Submission,
     outcome: Option<Result<Placed, ResponseError>>,
+    /// Create revision of the topic that the first round met: one made again under the name is not what the client meant.
+    topic: Option<i64>,
     /// A commit whose outcome is unknown.
     tried: Option<Tried>,
     /// Where the chunk holds the batch.
@@ -168,7 +171,7 @@ impl Append<'_> {
         open.map(|item| (item.batch.topic.as_str(), item.batch.partition))
     }
 
-    async fn round(&mut self) -> Result<(), Trouble> {
+    async fn round(&mut self, patience: &Patience) -> Result<(), Trouble> {
         let mut now = self.context.gate.read(self.ranges()).await?;
         let settled = self.settled(&mut now)?;
         let txn = match self.claim {
@@ -192,7 +195,8 @@ impl Append<'_> {
             rt::mark!(reachable, "a chunk was settled before it was committed");
             self.context.chunks.forget(chunk.incarnation).await;
         }
-        self.store(&plans).await?;
+        // Out of time behind other chunks is as good as no store.
+        timeout(patience.left(), self.store(&plans)).await.map_err(|_| Trouble::Store)??;
         self.commit(plans, &txn, begin).await
     }
 
@@ -245,7 +249,8 @@ impl Append<'_> {
             }
             None => None,
         };
-        let Some(entry) = topic.value().filter(|_| topics::holds(&topic, *partition)) else {
+        let same = *item.topic.get_or_insert(topic.create_revision()) == topic.create_revision();
+        let Some(entry) = topic.value().filter(|_| same && topics::holds(&topic, *partition)) else {
             item.outcome = Some(Err(ResponseError::UnknownTopicOrPartition));
             return Ok(None);
         };
@@ -277,9 +282,9 @@ impl Append<'_> {
             return Ok(None);
         }
         let lost_sight = |tried: Tried| settled || tried.last_offset < log_start_offset;
-        if header.producer_id < 0 && item.tried.is_some_and(lost_sight) {
-            // It may have landed, and been moved to another chunk or deleted since. Of an idempotent producer's the check
-            // above knows.
+        if producer.value().is_none() && item.tried.is_some_and(lost_sight) {
+            // It may have landed, and been moved to another chunk or deleted since. Only what is remembered of an idempotent
+            // producer tells, and that expires.
             item.outcome = Some(Err(ResponseError::RequestTimedOut));
             return Ok(None);
         }

@@ -244,6 +244,7 @@ impl Patience {
         }
         sleep(self.wait).await;
         self.wait = (self.wait * 2).min(self.wait_max);
-        true
+        // An agent that was paused wakes late.
+        Instant::now() + self.reserve <= self.deadline
     }
 }

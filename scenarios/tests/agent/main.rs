@@ -3,6 +3,7 @@
 
 mod admin;
 mod allocations;
+mod append;
 mod calls;
 mod door;
 mod errors;
