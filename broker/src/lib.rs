@@ -11,6 +11,7 @@
 //! * `gate`, `chunks`: the bounded ways to coordinator and store
 //! * `lines`: requests that append to one partition, one after the other
 //! * `writer`, `floor`: chunks out of batches of many requests, and which of them may still be committed
+//! * `decompress`: the records inside a batch, for those who must look into it
 //! * `batch`, `producer`, `transaction`, `fetch_plan`: pure rules, each with its tables as tests
 //! * `append`, `read`, `finish`, `trim`: what is done to a partition: batches in, batches out, markers, an end to the old
 //! * `group`, `offsets`, `pending`: what groups committed, and what transactions are about to commit for them
@@ -32,6 +33,7 @@ mod compaction;
 mod config;
 mod connection;
 pub mod coordinator;
+mod decompress;
 mod defects;
 mod deletion;
 mod expiry;
