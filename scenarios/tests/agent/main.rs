@@ -7,6 +7,7 @@ mod append;
 mod calls;
 mod door;
 mod errors;
+mod groups;
 mod harness;
 mod hostile;
 mod offsets;
