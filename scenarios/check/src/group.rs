@@ -76,6 +76,9 @@ pub enum Event {
         partition: i64,
         /// The offset.
         offset: i64,
+        /// It is a part of a transaction: once it is accepted, it takes effect when that is committed, whatever became of
+        /// the generation. Who gets the partition next waits for that.
+        transactional: bool,
     },
     /// An attempt ended.
     CommitEnded {
@@ -125,16 +128,19 @@ pub struct Attempt {
     pub cut_off: usize,
     /// Whether its member had the partition when it sent it.
     pub held: bool,
+    /// Whether it is a part of a transaction.
+    pub transactional: bool,
 }
 
 impl Attempt {
-    /// Until when it may have taken effect: a refusal, an answer, or a newer generation ends that.
+    /// Until when it may have taken effect: a refusal or an answer ends that, and a newer generation, unless it is a part
+    /// of a transaction.
     pub(crate) fn effective_until(&self) -> usize {
         let ended = match self.ended {
             Some((at, Outcome::Done | Outcome::Refused)) => at,
             Some((_, Outcome::Unknown)) | None => usize::MAX,
         };
-        ended.min(self.cut_off)
+        if self.transactional { ended } else { ended.min(self.cut_off) }
     }
 
     /// When it was acknowledged, if it was.
@@ -255,7 +261,7 @@ impl Facts {
                         spell.deliveries.push((at, *offset));
                     }
                 }
-                Event::Commits { member, generation, partition, offset, .. } => {
+                Event::Commits { member, generation, partition, offset, transactional, .. } => {
                     let held = facts.spell(member, *partition).is_some();
                     facts.attempts.push(Attempt {
                         member: member.clone(),
@@ -266,6 +272,7 @@ impl Facts {
                         ended: None,
                         cut_off: facts.generations.cut_off(member, *generation),
                         held,
+                        transactional: *transactional,
                     });
                 }
                 Event::CommitEnded { member, number, outcome } => {

@@ -27,7 +27,7 @@ pub(crate) fn delivered(member: &str, offsets: impl IntoIterator<Item = i64>) ->
 
 /// An attempt on partition 0.
 pub(crate) fn commits(member: &str, number: u64, generation: i32, offset: i64) -> Event {
-    Event::Commits { member: member.into(), number, generation, partition: 0, offset }
+    Event::Commits { member: member.into(), number, generation, partition: 0, offset, transactional: false }
 }
 
 pub(crate) fn ended(member: &str, number: u64, outcome: Outcome) -> Event {
@@ -80,6 +80,24 @@ fn an_attempt_may_act_until_it_is_answered_or_its_member_is_cut_off() {
     let attempt = &facts.attempts[0];
     assert_eq!((attempt.sent, attempt.effective_until(), attempt.held), (3, 5, true));
     assert!(attempt.may_act(4, 9) && !attempt.may_act(5, 9) && !attempt.may_act(0, 3));
+}
+
+#[test]
+fn an_attempt_in_a_transaction_may_act_until_the_transaction_is_over() {
+    let held = [synced("a", 1, &[0]), vec![assigned("a", 0)]].concat();
+    let mut commits = commits("a", 1, 1, 5);
+    if let Event::Commits { transactional, .. } = &mut commits {
+        *transactional = true;
+    }
+    let aborted = facts(vec![
+        held.clone(),
+        vec![commits.clone()],
+        synced("b", 2, &[0]),
+        vec![ended("a", 1, Outcome::Refused)],
+    ]);
+    assert_eq!((aborted.attempts[0].cut_off, aborted.attempts[0].effective_until()), (4, 6));
+    let unknown = facts(vec![held, vec![commits], synced("b", 2, &[0])]);
+    assert_eq!(unknown.attempts[0].effective_until(), usize::MAX);
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! * [`look`]: the log as raw Fetch answers show it, and the checks that judge it: [`moved_back`], [`rewritten`],
 //!   [`hole`], [`sequence`], [`zombie`]; and those that judge single clients: [`order`], [`reading`]
 //! * [`group`]: what members of a consumer group did and were told, and the checks that judge it: [`ownership`],
-//!   [`commit_moved_back`], [`redelivery`], [`undelivered`]
+//!   [`commit_moved_back`], [`redelivery`], [`undelivered`], [`processed_twice`]
 //!
 //! The families that Jepsen's `jepsen.tests.kafka` also has keep its names and its rules; tests hold them against the
 //! output of that checker.
@@ -29,6 +29,7 @@ pub mod moved_back;
 pub mod oracle;
 pub mod order;
 pub mod ownership;
+pub mod processed_twice;
 pub mod reading;
 pub mod redelivery;
 pub mod rewritten;

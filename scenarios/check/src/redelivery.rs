@@ -98,7 +98,7 @@ mod tests {
     fn nobody_is_handed_a_record_twice_while_it_has_the_partition() {
         let twice = vec![first_owner(), delivered("a", 4..6)];
         assert_eq!(redelivered(twice), [("a".to_string(), 4, None)]);
-        let anew = vec![vec![dropped("a", 0)], synced("a", 2, &[0]), vec![assigned("a", 0)]].concat();
+        let anew = [vec![dropped("a", 0)], synced("a", 2, &[0]), vec![assigned("a", 0)]].concat();
         assert_eq!(redelivered(vec![first_owner(), delivered("a", 5..7), anew, delivered("a", 5..9)]), []);
     }
 
@@ -106,7 +106,7 @@ mod tests {
     fn who_is_cut_off_may_hand_out_what_it_had() {
         // c gets the partition in generation 2, reads on from 5 and commits 9; a third generation cuts it off, and what
         // was committed by then is no business of its prefetched records.
-        let c = vec![synced("c", 2, &[0]), vec![assigned("c", 0)], delivered("c", 5..6)].concat();
+        let c = [synced("c", 2, &[0]), vec![assigned("c", 0)], delivered("c", 5..6)].concat();
         let cut_off = vec![first_owner(), c, synced("d", 3, &[0]), delivered("c", 6..8)];
         assert_eq!(redelivered(cut_off), []);
         let late = [synced("c", 2, &[0]), synced("d", 3, &[0]), vec![assigned("c", 0)], delivered("c", 3..8)];

@@ -60,7 +60,7 @@ pub fn find(facts: &Facts, visible: &BTreeMap<i64, Vec<i64>>) -> Vec<Undelivered
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::group::tests::{assigned, committed, delivered, facts, first_owner, found, synced};
+    use crate::group::tests::{assigned, committed, facts, first_owner, found, synced};
 
     fn undelivered(facts: &Facts, visible: &[i64]) -> Vec<(i64, i64)> {
         let found = find(facts, &[(0, visible.to_vec())].into());

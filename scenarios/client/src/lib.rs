@@ -16,7 +16,7 @@
 //! first, answers in order, and a request timeout that closes the socket. Java 3.8's rules are followed unless a
 //! comment says otherwise; the sections cited are those of Kafka's own documents and of Java's source files.
 //!
-//! Not yet here: the consumer group protocol of KIP-848, `sendOffsetsToTransaction`, compression; a change of the transaction protocol while a
+//! Not yet here: the consumer group protocol of KIP-848, compression; a change of the transaction protocol while a
 //! producer lives.
 
 mod admin;

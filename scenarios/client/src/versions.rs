@@ -28,6 +28,8 @@ fn spoken(api: ApiKey) -> Option<(i16, i16)> {
         ApiKey::LeaveGroup => (3, 5),
         ApiKey::OffsetCommit => (7, 9),
         ApiKey::OffsetFetch => (8, 9),
+        ApiKey::AddOffsetsToTxn => (0, 4),
+        ApiKey::TxnOffsetCommit => (3, 5),
         _ => return None,
     })
 }

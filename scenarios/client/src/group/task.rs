@@ -308,11 +308,13 @@ fn take_join(core: &mut Core, sent: &Generation, joined: Joining, now: Instant) 
     match joined {
         Joining::In(answer, members) => {
             let generation = answer.generation.id;
-            let member = answer.generation.member_id.clone();
+            let identity =
+                core.config.group_instance_id.as_ref().unwrap_or(&answer.generation.member_id).clone();
             rt::event!(
                 "member.joined",
                 client = &core.config.client_id,
-                member = &member,
+                identity = &identity,
+                member = &answer.generation.member_id,
                 generation = generation,
                 leads = answer.leads
             );
