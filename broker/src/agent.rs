@@ -5,15 +5,16 @@ use crate::chunks::Chunks;
 use crate::config::AgentConfig;
 use crate::coordinator::Coordinator;
 use crate::gate::{Gate, Patience};
-use crate::head_watch::{self, HeadWatch};
+use crate::group::{self, Keeper};
 use crate::health::Health;
 use crate::lines::Lines;
 use crate::memory::RequestMemory;
+use crate::prefix_watch::{self, PrefixWatch};
 use crate::records::AgentEntry;
 use crate::steward::{self, Steward};
 use crate::topics::TopicNames;
 use crate::writer::{self, Inbox, Writer};
-use crate::{chores, chunks, collector, compaction, connection, expiry, finish, membership};
+use crate::{chores, chunks, collector, compaction, connection, expiry, finish, layout, membership};
 use bytes::Bytes;
 use object_store::ObjectStore;
 use rt::net::TcpListener;
@@ -32,7 +33,12 @@ pub(crate) struct Context {
     pub(crate) chunks: Chunks,
     pub(crate) writer: Writer,
     pub(crate) lines: Lines,
-    pub(crate) heads: HeadWatch,
+    /// Lines of requests that change a group's members; see `group::owner`.
+    pub(crate) group_lines: Lines,
+    pub(crate) heads: PrefixWatch,
+    pub(crate) group_states: PrefixWatch,
+    pub(crate) agents: PrefixWatch,
+    pub(crate) keeper: Keeper,
     pub(crate) topic_names: TopicNames,
     pub(crate) steward: Steward,
     pub(crate) health: Health,
@@ -78,7 +84,11 @@ impl Agent {
             chunks: Chunks::new(store, config.store_timeout_ms, config.cache_max_bytes, health.clone()),
             writer,
             lines: Lines::default(),
-            heads: HeadWatch::default(),
+            group_lines: Lines::default(),
+            heads: PrefixWatch::new(layout::HEADS),
+            group_states: PrefixWatch::new(layout::GROUP_STATES),
+            agents: PrefixWatch::new(layout::AGENTS),
+            keeper: Keeper::new(&config),
             topic_names: TopicNames::default(),
             steward,
             health,
@@ -98,7 +108,7 @@ impl Agent {
     pub async fn answer(&self, frame: Bytes) -> Option<Bytes> {
         let mut held = self.context.memory.request();
         held.grow(frame.len()).await;
-        match api::handle(&self.context, frame, &mut held).await {
+        match api::handle(&self.context, frame, "", &mut held).await {
             Answer::Reply { frame, .. } => Some(frame),
             Answer::Nothing | Answer::Close => None,
         }
@@ -110,7 +120,10 @@ impl Agent {
         let Agent { context, mut prepared, inbox } = self;
         let mut tasks = rt::JoinSet::new();
         tasks.spawn("agent.membership", membership::run(context.clone()));
-        tasks.spawn("agent.head-watch", head_watch::run(context.clone()));
+        tasks.spawn("agent.head-watch", prefix_watch::run(context.clone(), |context| &context.heads));
+        tasks.spawn("agent.group-watch", prefix_watch::run(context.clone(), |context| &context.group_states));
+        tasks.spawn("agent.agent-watch", prefix_watch::run(context.clone(), |context| &context.agents));
+        tasks.spawn("agent.group-keeper", group::run(context.clone()));
         tasks.spawn("agent.steward", steward::run(context.clone()));
         tasks.spawn("agent.retention", chores::retain(context.clone()));
         tasks.spawn("agent.compaction", compaction::run(context.clone()));

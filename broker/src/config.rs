@@ -20,6 +20,8 @@ pub struct AgentConfig {
     pub routing: Routing,
     /// How transactions are kept.
     pub transactions: TransactionConfig,
+    /// How groups are kept.
+    pub groups: GroupConfig,
     /// When producers and transactional ids that nobody uses are forgotten.
     pub expiration: ExpirationConfig,
     /// The longest wait for one answer of the coordinator. Shorter than a client's request time-out, so that the agent
@@ -86,6 +88,7 @@ impl Default for AgentConfig {
             cluster_id: "wavetank".into(),
             routing: Routing::default(),
             transactions: TransactionConfig::default(),
+            groups: GroupConfig::default(),
             expiration: ExpirationConfig::default(),
             coordinator_timeout_ms: 1_000,
             store_timeout_ms: 1_000,
@@ -158,6 +161,32 @@ impl Default for TransactionConfig {
             max_timeout_ms: 900_000,
             join_backoff_ms: 20,
             join_limit_ms: 100,
+        }
+    }
+}
+
+/// How groups are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GroupConfig {
+    /// How long the first join phase of an empty group waits for further members, again and again while some come
+    /// (`group.initial.rebalance.delay.ms`).
+    pub initial_rebalance_delay_ms: i32,
+    /// Shortest session time-out that JoinGroup accepts (`group.min.session.timeout.ms`).
+    pub min_session_timeout_ms: i32,
+    /// Longest session time-out that JoinGroup accepts (`group.max.session.timeout.ms`).
+    pub max_session_timeout_ms: i32,
+    /// Most members of a group (`group.max.size`).
+    pub max_size: usize,
+}
+
+impl Default for GroupConfig {
+    fn default() -> Self {
+        GroupConfig {
+            initial_rebalance_delay_ms: 3_000,
+            min_session_timeout_ms: 6_000,
+            max_session_timeout_ms: 1_800_000,
+            max_size: i32::MAX as usize,
         }
     }
 }

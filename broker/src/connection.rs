@@ -21,6 +21,7 @@ const READ_LIMIT: Duration = Duration::from_secs(30);
 /// Serves the connection until either side closes it, or the agent drains and no request is in flight.
 pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream) {
     let idle = Duration::from_millis(context.config.connections_max_idle_ms);
+    let peer = stream.peer_addr().map(|address| address.ip().to_string()).unwrap_or_default();
     loop {
         let mut held = context.memory.request();
         let length = tokio::select! {
@@ -31,7 +32,7 @@ pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream) {
         let Some(length) = length else { return };
         // A torn frame, a socket error and a slow peer all mean the same: nothing more can be understood.
         let Ok(Ok(frame)) = timeout(READ_LIMIT, read(&mut stream, length, &mut held)).await else { return };
-        let answer = api::handle(&context, frame, &mut held).await;
+        let answer = api::handle(&context, frame, &peer, &mut held).await;
         drop(held);
         match answer {
             Answer::Reply { frame, label } => {

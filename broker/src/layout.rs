@@ -6,6 +6,7 @@
 //! | key | value | written by |
 //! |---|---|---|
 //! | `agents/<node>` | [`AgentEntry`](crate::records::AgentEntry), under the agent's lease | registration |
+//! | `counters/registration` | `i64`: the lease of whoever registered last | registration |
 //! | `counters/incarnation` | `i64`: last agent incarnation given out | the first chunk an agent writes |
 //! | `counters/producer_id` | `i64`: next producer id | InitProducerId |
 //! | `writers/<incarnation>` | that incarnation's [`floor`](crate::floor) | the first chunk an agent writes, collector |
@@ -19,7 +20,8 @@
 //! | `txn_idle/<transactional id>` | `i64`: when it last became Empty or Complete, in ms of wall time | InitProducerId, Complete |
 //! | `txn_parts/<transactional id>/<topic>/<partition>` | [`TxnPart`](crate::records::TxnPart) | joins; deleted by markers |
 //! | `txn_groups/<transactional id>/<group>` | [`TxnGroup`](crate::group::TxnGroup) | AddOffsetsToTxn; deleted when its offsets are settled |
-//! | `groups/<group>` | [`GroupHead`](crate::group::GroupHead): **the group's one head key** | every write to the group |
+//! | `groups/<group>` | [`GroupHead`](crate::group::GroupHead): **the group's one head key** | every write to the group's offsets |
+//! | `group_state/<group>` | [`GroupState`](crate::group::GroupState): **the group's members** | every change of the members, by the group's owner |
 //! | `group_offsets/<group>/<topic>/<partition>` | [`CommittedOffset`](crate::group::CommittedOffset) | OffsetCommit, settling |
 //! | `group_pending/<group>/<producer id>/<epoch>/<topic>/<partition>` | [`CommittedOffset`](crate::group::CommittedOffset) | TxnOffsetCommit; deleted by settling |
 //!
@@ -38,7 +40,10 @@
 //!
 //! Whatever puts a chunk into an index compares the floor of the chunk's incarnation: see `floor`.
 //!
-//! Whatever changes a group (its offsets, pending ones too) also writes its head and compares the head's mod revision.
+//! Whatever changes a group's offsets (pending ones too) also writes its head and compares the head's mod revision. A commit
+//! compares the mod revision of `group_state` beside it and does not write it: so it is of the generation it claims, and
+//! disturbs no rebalance. A change of the members compares and writes `group_state` alone; one that a timer of the
+//! owner makes also compares the owner's registration and `counters/registration`: nobody else has been the owner since.
 //! Pending offsets are settled (made committed ones, or dropped) between Prepare and Complete, by coordinator
 //! transactions that also compare the mod revision that Prepare gave `txns/<id>`; the last of them deletes `txn_groups`.
 //!
@@ -58,6 +63,7 @@ pub(crate) const TXNS: &str = "txns/";
 pub(crate) const WRITERS: &str = "writers/";
 pub(crate) const TXN_IDLE: &str = "txn_idle/";
 pub(crate) const PRODUCERS: &str = "producers/";
+pub(crate) const GROUP_STATES: &str = "group_state/";
 
 /// Longest transactional id or group id taken, in bytes, so that no bounded step over keys that hold one exceeds what the
 /// coordinator takes in a transaction (etcd's `--max-request-bytes`, 1.5 MiB).
@@ -70,6 +76,11 @@ pub(crate) fn is_id(id: &str) -> bool {
 
 pub(crate) fn agent(node_id: i32) -> Bytes {
     format!("{AGENTS}{node_id:010}").into()
+}
+
+/// Written by every registration, so its mod revision says whether anybody has registered since.
+pub(crate) fn registrations() -> Bytes {
+    Bytes::from_static(b"counters/registration")
 }
 
 pub(crate) fn incarnation_counter() -> Bytes {
@@ -174,6 +185,10 @@ pub(crate) fn group(group: &str) -> Bytes {
     format!("groups/{}", escape(group)).into()
 }
 
+pub(crate) fn group_state(group: &str) -> Bytes {
+    format!("{GROUP_STATES}{}", escape(group)).into()
+}
+
 /// Before all committed offsets of a group.
 pub(crate) fn group_offsets(group: &str) -> Bytes {
     format!("group_offsets/{}/", escape(group)).into()
@@ -214,7 +229,7 @@ pub(crate) fn txn_of(key: &[u8]) -> Option<String> {
     Some(unescape(std::str::from_utf8(key).ok()?.strip_prefix(TXNS)?))
 }
 
-/// The group at the end of a `txn_groups/` key.
+/// The group at the end of a `txn_groups/` or `group_state/` key.
 pub(crate) fn group_of(key: &[u8]) -> Option<String> {
     Some(unescape(std::str::from_utf8(key).ok()?.rsplit_once('/')?.1))
 }
@@ -301,6 +316,7 @@ mod tests {
     fn groups_cannot_reach_into_each_other() {
         for id in ["g", "a/b", "a%2Fb", "%", "", "ü/%25"] {
             assert_eq!(group_of(&txn_group("x/y", id)).as_deref(), Some(id));
+            assert_eq!(group_of(&group_state(id)).as_deref(), Some(id));
         }
         let (prefix, other) = (group_offsets("a"), group_offset("a/b", "t", 0));
         assert!(!(prefix.as_ref() <= other.as_ref() && other.as_ref() < end_of(&prefix).as_ref()));

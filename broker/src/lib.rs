@@ -13,8 +13,9 @@
 //! * `writer`, `floor`: chunks out of batches of many requests, and which of them may still be committed
 //! * `batch`, `producer`, `transaction`, `fetch_plan`: pure rules, each with its tables as tests
 //! * `append`, `read`, `finish`, `trim`: what is done to a partition: batches in, batches out, markers, an end to the old
-//! * `group`, `offsets`, `pending`: what groups committed, and what transactions are about to commit for them
-//! * `steward`, `expiry`, `membership`, `head_watch`, `chores`: what an agent does unasked
+//! * `group`: who is in a group, decided by its one owner
+//! * `offsets`, `pending`: what groups committed, and what transactions are about to commit for them
+//! * `steward`, `expiry`, `membership`, `prefix_watch`, `chores`: what an agent does unasked
 //! * `collector`, `compaction`: chunks that nothing refers to, and chunks too small to keep
 //! * [`Health`], `memory`: what state an agent is in, and how much it takes on
 //! * `connection`, `wire`, `api`: the door. Limits, lengths checked before anything is decoded, one file per API
@@ -40,7 +41,6 @@ mod finish;
 mod floor;
 mod gate;
 mod group;
-mod head_watch;
 mod health;
 mod layout;
 mod lines;
@@ -48,6 +48,7 @@ mod membership;
 mod memory;
 mod offsets;
 mod pending;
+mod prefix_watch;
 mod producer;
 mod read;
 mod records;
@@ -62,7 +63,8 @@ mod writer;
 
 pub use agent::Agent;
 pub use config::{
-    AgentConfig, ExpirationConfig, Outside, Routing, Timeouts, TransactionConfig, TransactionVersion,
+    AgentConfig, ExpirationConfig, GroupConfig, Outside, Routing, Timeouts, TransactionConfig,
+    TransactionVersion,
 };
 pub use coordinator::Coordinator;
 pub use defects::Defects;

@@ -7,7 +7,7 @@
 
 use crate::agent::Context;
 use crate::codec;
-use crate::coordinator::{EventKind, Op, Range, Watch, WatchError};
+use crate::coordinator::{EventKind, KeyValue, Op, Range, Watch, WatchError};
 use crate::gate::Fault;
 use crate::layout;
 use crate::records::AgentEntry;
@@ -68,7 +68,9 @@ async fn register(context: &Context) -> Result<Registration, Fault> {
     let key = layout::agent(config.node_id);
     rt::preempt("membership.before-register").await;
     let put = Op::Put { key: key.clone(), value: codec::encode(&entry), lease };
-    let revision = context.gate.commit(Vec::new(), vec![put]).await?.map_or(0, |answer| answer.revision);
+    let newest = Op::put(layout::registrations(), codec::encode(&lease));
+    let answer = context.gate.commit(Vec::new(), vec![put, newest]).await?;
+    let revision = answer.map_or(0, |answer| answer.revision);
     Ok(Registration { key, lease, revision })
 }
 
@@ -140,14 +142,19 @@ async fn poll(context: &Context, registration: &Registration) -> Option<Poll> {
     }
 }
 
+/// The range of all registrations.
+pub(crate) fn registered() -> Range {
+    Range::span(layout::AGENTS.into(), layout::end_of(layout::AGENTS.as_bytes()), 0)
+}
+
+/// The agents whose registrations were read, by node id.
+pub(crate) fn entries(kvs: &[KeyValue]) -> Result<Vec<AgentEntry>, Fault> {
+    kvs.iter().map(|kv| Ok(codec::decode(&kv.value)?)).collect()
+}
+
 /// The agents that hold a lease now, by node id; this one among them, though its registration may be on its way.
 pub(crate) async fn live_agents(context: &Context) -> Result<Vec<AgentEntry>, Fault> {
-    let prefix = layout::AGENTS.as_bytes();
-    let all = context.gate.range(Range::span(layout::AGENTS.into(), layout::end_of(prefix), 0)).await?;
-    let mut agents = Vec::with_capacity(all.kvs.len() + 1);
-    for kv in &all.kvs {
-        agents.push(codec::decode::<AgentEntry>(&kv.value)?);
-    }
+    let mut agents = entries(&context.gate.range(registered()).await?.kvs)?;
     let me = context.myself();
     match agents.binary_search_by_key(&me.node_id, |agent| agent.node_id) {
         Ok(at) => agents[at] = me,

@@ -8,7 +8,7 @@ use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Compare, CoordinatorError, KeyValue, Op, Range, TXN_OPS_MAX};
 use crate::gate::{Fault, Snapshot, Stored};
-use crate::group::{self, CommittedOffset, GroupHead};
+use crate::group::{self, Claim, CommittedOffset, GroupHead, GroupState};
 use crate::layout;
 use crate::records::TopicEntry;
 use crate::topics;
@@ -113,14 +113,14 @@ pub(crate) enum Attempt {
 pub(crate) async fn commit(
     context: &Context,
     group: &str,
-    generation_id: i32,
+    claim: &Claim<'_>,
     rows: &[&Row<'_>],
 ) -> Result<(), ResponseError> {
     let mut patience = context.patience();
     for rows in rows.chunks(STEP) {
         let mut tried = None;
         loop {
-            match attempt(context, group, generation_id, rows, &mut tried).await {
+            match attempt(context, group, claim, rows, &mut tried).await {
                 Ok(Attempt::Done) => break,
                 Ok(Attempt::Refused(error)) => return Err(error),
                 Ok(Attempt::Changed) if patience.is_over() => {
@@ -138,30 +138,31 @@ pub(crate) async fn commit(
 async fn attempt(
     context: &Context,
     group: &str,
-    generation_id: i32,
+    claim: &Claim<'_>,
     rows: &[&Row<'_>],
     tried: &mut Tried,
 ) -> Result<Attempt, Fault> {
-    let head_key = layout::group(group);
+    let (head_key, state_key) = (layout::group(group), layout::group_state(group));
     let puts: Vec<(Bytes, Bytes)> = rows
         .iter()
         .map(|row| (layout::group_offset(group, row.topic, row.partition), codec::encode(&row.value)))
         .collect();
-    let mut ranges = vec![Range::key(head_key.clone())];
+    let mut ranges = vec![Range::key(head_key.clone()), Range::key(state_key.clone())];
     ranges.extend(tried.iter().flat_map(|_| puts.iter().map(|(key, _)| Range::key(key.clone()))));
     let mut now = context.gate.read(ranges).await?;
-    let head: Stored<GroupHead> = now.one()?;
+    let (head, state): (Stored<GroupHead>, Stored<GroupState>) = (now.one()?, now.one()?);
     if let Some(settled) = settle_tried(*tried, head.revision(), &puts, &mut now) {
         return Ok(settled);
     }
-    if let Err(error) = group::may_commit(head.value(), generation_id) {
+    if let Err(error) = group::may_commit(head.value(), state.value(), claim) {
         return Ok(Attempt::Refused(error));
     }
     let guard = head.revision();
     let mut ops: Vec<Op> = puts.into_iter().map(|(key, value)| Op::put(key, value)).collect();
     ops.push(Op::put(head_key.clone(), codec::encode(&head.into_value().unwrap_or_default())));
     rt::preempt("offset-commit.before-commit").await;
-    let landed = write(context, vec![Compare::unchanged(head_key, guard)], ops, guard, tried).await?;
+    let compares = vec![Compare::unchanged(head_key, guard), Compare::unchanged(state_key, state.revision())];
+    let landed = write(context, compares, ops, guard, tried).await?;
     Ok(landed.map_or(Attempt::Changed, |_| Attempt::Done))
 }
 

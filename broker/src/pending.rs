@@ -8,7 +8,7 @@ use crate::codec;
 use crate::coordinator::{Compare, KeyValue, Op, Range};
 use crate::finish::Prepared;
 use crate::gate::{Fault, Stored};
-use crate::group::{self, CommittedOffset, GroupHead, TxnGroup};
+use crate::group::{self, Claim, CommittedOffset, GroupHead, GroupState, TxnGroup};
 use crate::layout;
 use crate::offsets::{self, Attempt, Row, STEP, Tried, settle_tried};
 use crate::transaction::{self, Admission, Phase, TxnState};
@@ -84,25 +84,27 @@ pub(crate) async fn list(context: &Context, committer: &Committer<'_>) -> Result
 pub(crate) async fn hold(
     context: &Context,
     committer: &Committer<'_>,
-    generation_id: i32,
+    claim: &Claim<'_>,
     joins: bool,
     rows: &[&Row<'_>],
     tried: &mut Tried,
 ) -> Result<Attempt, Fault> {
     let Committer { producer_id, epoch, group, .. } = *committer;
     let (txn_key, head_key) = (layout::txn(committer.transactional_id), layout::group(group));
+    let state_key = layout::group_state(group);
     let key = |row: &Row<'_>| layout::pending_offset(group, producer_id, epoch, row.topic, row.partition);
     let puts: Vec<_> = rows.iter().map(|row| (key(row), codec::encode(&row.value))).collect();
-    let mut ranges =
-        vec![Range::key(txn_key.clone()), Range::key(committer.txn_group()), Range::key(head_key.clone())];
+    let keys = [txn_key.clone(), committer.txn_group(), head_key.clone(), state_key.clone()];
+    let mut ranges = keys.map(Range::key).to_vec();
     ranges.extend(tried.iter().flat_map(|_| puts.iter().map(|(key, _)| Range::key(key.clone()))));
     let mut now = context.gate.read(ranges).await?;
     let (stored, listed, head): (Stored<TxnState>, Stored<TxnGroup>, Stored<GroupHead>) =
         (now.one()?, now.one()?, now.one()?);
+    let state: Stored<GroupState> = now.one()?;
     if let Some(settled) = settle_tried(*tried, head.revision(), &puts, &mut now) {
         return Ok(settled);
     }
-    if let Err(error) = group::may_commit(head.value(), generation_id) {
+    if let Err(error) = group::may_commit(head.value(), state.value(), claim) {
         return Ok(Attempt::Refused(error));
     }
     let outside = context.config.transactions.outside;
@@ -121,6 +123,7 @@ pub(crate) async fn hold(
     let compares = vec![
         Compare::unchanged(txn_key.clone(), stored.revision()),
         Compare::unchanged(head_key.clone(), guard),
+        Compare::unchanged(state_key, state.revision()),
     ];
     let mut ops: Vec<Op> = puts.into_iter().map(|(key, value)| Op::put(key, value)).collect();
     let mut head = head.into_value().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Whom clients are sent to. Any agent may serve anything; see [`Routing`].
+//! Whom clients are sent to. Any agent may serve anything but the membership of groups; see [`Routing`].
 
 use crate::agent::Context;
 use crate::config::Routing;
@@ -10,7 +10,13 @@ pub(crate) fn leader(context: &Context, agents: &[AgentEntry], topic: &str, part
     choose(context, agents, || format!("{topic}/{partition}"))
 }
 
-/// The agent named as coordinator of a group or transactional id.
+/// The agent that owns a group, whatever [`Routing`] says: heartbeats are written nowhere, so one agent must hear them all.
+/// `agents` are those registered, and no others: every agent must come to the same one.
+pub(crate) fn owner<'a>(agents: &'a [AgentEntry], group: &str) -> Option<&'a AgentEntry> {
+    rendezvous(agents, group)
+}
+
+/// The agent named as coordinator of a transactional id.
 pub(crate) fn coordinator(context: &Context, agents: &[AgentEntry], key: &str) -> AgentEntry {
     choose(context, agents, || key.to_string())
 }

@@ -1,8 +1,9 @@
-//! FindCoordinator (10), single and batched: kafka.md 1.2. The agents coordinate groups (key type 0) and transactions (1);
-//! share groups (2) have no coordinator here.
+//! FindCoordinator (10), single and batched: kafka.md 1.2. A group (key type 0) has one owner among the agents that are
+//! registered; transactions (1) go as the setting `routing` says; share groups (2) have no coordinator here.
 
 use super::{refuse, text};
 use crate::agent::Context;
+use crate::gate::Fault;
 use crate::membership;
 use crate::records::AgentEntry;
 use crate::routing;
@@ -14,17 +15,26 @@ use kafka_protocol::protocol::StrBytes;
 /// First version that asks for many keys at once (KIP-699).
 const BATCHED: i16 = 4;
 
+/// Key type of groups.
+const GROUP: i8 = 0;
+/// Key type of transactional ids.
+const TRANSACTION: i8 = 1;
+
 pub(super) async fn handle(
     context: &Context,
     version: i16,
     request: FindCoordinatorRequest,
 ) -> FindCoordinatorResponse {
     let agents = match request.key_type {
-        0 | 1 => membership::live_agents(context).await.map_err(|fault| fault.coordinator_error()),
+        GROUP => registered(context).await.map_err(|fault| fault.coordinator_error()),
+        TRANSACTION => membership::live_agents(context).await.map_err(|fault| fault.coordinator_error()),
         _ => Err(ResponseError::InvalidRequest),
     };
     let locate = |key: &str| match &agents {
-        Ok(_) if request.key_type == 1 && key.is_empty() => Err(ResponseError::InvalidRequest),
+        Ok(agents) if request.key_type == GROUP => {
+            routing::owner(agents, key).cloned().ok_or(ResponseError::CoordinatorNotAvailable)
+        }
+        Ok(_) if key.is_empty() => Err(ResponseError::InvalidRequest),
         Ok(agents) => Ok(routing::coordinator(context, agents, key)),
         Err(error) => Err(*error),
     };
@@ -43,6 +53,10 @@ pub(super) async fn handle(
             .with_port(agent.port.into()),
         Err(error) => refuse::only_coordinator(error),
     }
+}
+
+async fn registered(context: &Context) -> Result<Vec<AgentEntry>, Fault> {
+    membership::entries(&context.gate.range(membership::registered()).await?.kvs)
 }
 
 fn found(agent: &AgentEntry, key: StrBytes) -> Coordinator {

@@ -18,7 +18,10 @@ mod described;
 mod end_txn;
 mod fetch;
 mod find_coordinator;
+mod heartbeat;
 mod init_producer_id;
+mod join_group;
+mod leave_group;
 mod list_offsets;
 mod list_transactions;
 mod metadata;
@@ -27,6 +30,7 @@ mod offset_fetch;
 mod offset_for_leader_epoch;
 mod produce;
 mod refuse;
+mod sync_group;
 mod txn_offset_commit;
 
 use crate::agent::Context;
@@ -62,7 +66,7 @@ impl Api {
 }
 
 /// Everything served, by API key.
-const APIS: [Api; 23] = [
+const APIS: [Api; 27] = [
     Api { served_min: 3, ..api(ApiKey::Produce, 0, 12) },
     api(ApiKey::Fetch, 4, 16),
     api(ApiKey::ListOffsets, 1, 8),
@@ -70,6 +74,10 @@ const APIS: [Api; 23] = [
     api(ApiKey::OffsetCommit, 2, 9),
     api(ApiKey::OffsetFetch, 1, 9),
     api(ApiKey::FindCoordinator, 0, 6),
+    api(ApiKey::JoinGroup, 0, 9),
+    api(ApiKey::Heartbeat, 0, 4),
+    api(ApiKey::LeaveGroup, 0, 5),
+    api(ApiKey::SyncGroup, 0, 5),
     api(ApiKey::ApiVersions, 0, 4),
     api(ApiKey::CreateTopics, 2, 7),
     api(ApiKey::DeleteTopics, 1, 6),
@@ -119,7 +127,22 @@ struct Request {
     api: ApiKey,
     version: i16,
     correlation_id: i32,
+    client_id: Option<StrBytes>,
     body: Bytes,
+}
+
+/// Who sent a request.
+struct Client<'a> {
+    /// As it names itself.
+    id: &'a str,
+    address: &'a str,
+}
+
+impl Client<'_> {
+    /// Its address as Kafka tells it.
+    fn host(&self) -> String {
+        format!("/{}", self.address)
+    }
 }
 
 impl Request {
@@ -130,13 +153,15 @@ impl Request {
         let correlation_id = i32::from_be_bytes(frame.get(4..8)?.try_into().ok()?);
         let api = ApiKey::try_from(code).ok()?;
         let served = APIS.iter().find(|served| served.key as i16 == code)?;
+        let mut client_id = None;
         if (served.served_min..=served.max(offered)).contains(&version) {
             wire::check_header(api, version, &frame).map_err(|malformed| told(api, malformed)).ok()?;
-            RequestHeader::decode(&mut frame, api.request_header_version(version)).ok()?;
+            let header = RequestHeader::decode(&mut frame, api.request_header_version(version)).ok()?;
+            client_id = header.client_id;
         } else if api != ApiKey::ApiVersions {
             return None;
         }
-        Some(Request { api, version, correlation_id, body: frame })
+        Some(Request { api, version, correlation_id, client_id, body: frame })
     }
 
     /// Decodes the body, once no length in it can ask for more memory than the frame warrants, and there is room for it.
@@ -171,14 +196,15 @@ fn told(api: ApiKey, malformed: Malformed) -> Malformed {
 }
 
 /// Executes one request, which holds the memory of its frame.
-pub(crate) async fn handle(context: &Context, frame: Bytes, held: &mut Held<'_>) -> Answer {
+/// `peer` is the address it came from.
+pub(crate) async fn handle(context: &Context, frame: Bytes, peer: &str, held: &mut Held<'_>) -> Answer {
     match Request::read(frame, context.config.transactions.version) {
-        Some(request) => answer(context, request, held).await.unwrap_or(Answer::Close),
+        Some(request) => answer(context, request, peer, held).await.unwrap_or(Answer::Close),
         None => Answer::Close,
     }
 }
 
-async fn answer(context: &Context, mut request: Request, held: &mut Held<'_>) -> Option<Answer> {
+async fn answer(context: &Context, mut request: Request, peer: &str, held: &mut Held<'_>) -> Option<Answer> {
     let version = request.version;
     macro_rules! serve {
         ($module:ident) => {{
@@ -208,6 +234,16 @@ async fn answer(context: &Context, mut request: Request, held: &mut Held<'_>) ->
         ApiKey::Fetch => serve!(fetch),
         ApiKey::ListOffsets => serve!(list_offsets),
         ApiKey::Metadata => serve!(metadata),
+        ApiKey::JoinGroup => {
+            let message = request.decode(context, held).await?;
+            let client_id = request.client_id.clone().unwrap_or_default();
+            let client = Client { id: &client_id, address: peer };
+            let response = join_group::handle(context, version, &client, message).await;
+            request.reply(version, &response, Some(response.error_code))
+        }
+        ApiKey::SyncGroup => serve!(sync_group, with its code),
+        ApiKey::Heartbeat => serve!(heartbeat, with its code),
+        ApiKey::LeaveGroup => serve!(leave_group, with its code),
         ApiKey::OffsetCommit => serve!(offset_commit),
         ApiKey::OffsetFetch => serve!(offset_fetch),
         ApiKey::FindCoordinator => serve!(find_coordinator),

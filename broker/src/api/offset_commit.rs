@@ -1,10 +1,10 @@
 //! OffsetCommit (8), versions 2 to 9: kafka.md 1.7.
 //!
-//! Limits: `retention_time_ms` of versions 2 to 4 is not kept, nothing expires; groups have no members yet.
+//! Limit: `retention_time_ms` of versions 2 to 4 is not kept.
 
 use super::refuse;
 use crate::agent::Context;
-use crate::group;
+use crate::group::{self, Claim};
 use crate::layout;
 use crate::offsets::{self, Asked, Row};
 use kafka_protocol::ResponseError;
@@ -63,7 +63,16 @@ async fn commit(
     let checked = offsets::check(context, &asked(&request.topics)).await;
     let checked = checked.map_err(|fault| fault.coordinator_error())?;
     let rows: Vec<&Row<'_>> = checked.iter().flatten().collect();
-    let generation_id = request.generation_id_or_member_epoch;
-    let group = offsets::commit(context, &request.group_id, generation_id, &rows).await;
+    let claim = Claim {
+        generation: request.generation_id_or_member_epoch,
+        member_id: &request.member_id,
+        instance_id: request.group_instance_id.as_deref(),
+        transactional: false,
+    };
+    let group = offsets::commit(context, &request.group_id, &claim, &rows).await;
+    if group.is_ok() {
+        // In the group's owner a commit is a sign of life.
+        context.keeper.heard(&request.group_id, &request.member_id);
+    }
     Ok(offsets::outcomes(&checked, group.map_err(|error| group::commit_error(error, version))))
 }

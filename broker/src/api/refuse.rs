@@ -1,6 +1,7 @@
 //! Error answers. Each is made here and nowhere else (a test reads the other files), with the values that stand for "none"
 //! filled in: the schema's defaults are often legal values (offset 0, epoch 0, node 0), which clients take for them.
 
+use super::join_group::protocol_name;
 use super::text;
 use crate::coordinator::CoordinatorError;
 use crate::gate::Fault;
@@ -19,6 +20,8 @@ use kafka_protocol::messages::describe_producers_response::PartitionResponse;
 use kafka_protocol::messages::describe_transactions_response::TransactionState;
 use kafka_protocol::messages::fetch_response::PartitionData;
 use kafka_protocol::messages::find_coordinator_response::Coordinator;
+use kafka_protocol::messages::leave_group_request::MemberIdentity;
+use kafka_protocol::messages::leave_group_response::MemberResponse;
 use kafka_protocol::messages::list_offsets_response::ListOffsetsPartitionResponse;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
@@ -31,8 +34,9 @@ use kafka_protocol::messages::produce_response::PartitionProduceResponse;
 use kafka_protocol::messages::txn_offset_commit_response::TxnOffsetCommitResponsePartition;
 use kafka_protocol::messages::{
     AddOffsetsToTxnResponse, ApiVersionsResponse, BrokerId, DescribeClusterResponse, EndTxnResponse,
-    FetchResponse, FindCoordinatorResponse, GroupId, InitProducerIdResponse, ListTransactionsResponse,
-    OffsetFetchResponse, ProducerId, TopicName, TransactionalId,
+    FetchResponse, FindCoordinatorResponse, GroupId, HeartbeatResponse, InitProducerIdResponse,
+    JoinGroupResponse, LeaveGroupResponse, ListTransactionsResponse, OffsetFetchResponse, ProducerId,
+    SyncGroupResponse, TopicName, TransactionalId,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -279,6 +283,38 @@ pub(super) fn fetched_group_offset(partition: i32, error: ResponseError) -> Offs
         .with_committed_offset(-1)
         .with_committed_leader_epoch(-1)
         .with_metadata(Some(StrBytes::default()))
+}
+
+/// JoinGroup: no generation, no protocol, no leader.
+pub(super) fn joined_group(version: i16, member_id: StrBytes, error: ResponseError) -> JoinGroupResponse {
+    JoinGroupResponse::default()
+        .with_error_code(error.code())
+        .with_generation_id(-1)
+        .with_protocol_name(protocol_name(version, None))
+        .with_member_id(member_id)
+}
+
+/// SyncGroup: no assignment.
+pub(super) fn synced_group(error: ResponseError) -> SyncGroupResponse {
+    SyncGroupResponse::default().with_error_code(error.code())
+}
+
+/// Heartbeat.
+pub(super) fn heartbeat(error: ResponseError) -> HeartbeatResponse {
+    HeartbeatResponse::default().with_error_code(error.code())
+}
+
+/// LeaveGroup, of all members, or of the one that an old version names.
+pub(super) fn left_group(error: ResponseError) -> LeaveGroupResponse {
+    LeaveGroupResponse::default().with_error_code(error.code())
+}
+
+/// LeaveGroup, of one member as it was named.
+pub(super) fn left_member(member: MemberIdentity, error: ResponseError) -> MemberResponse {
+    MemberResponse::default()
+        .with_member_id(member.member_id)
+        .with_group_instance_id(member.group_instance_id)
+        .with_error_code(error.code())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use super::refuse;
 use crate::agent::Context;
 use crate::config::TransactionVersion;
+use crate::group::{self, Claim};
 use crate::layout;
 use crate::offsets::{self, Asked, Attempt, Row, STEP};
 use crate::pending::{self, Committer};
@@ -81,7 +82,7 @@ async fn commit(
     let checked = checked.map_err(|fault| fault.coordinator_error())?;
     let rows: Vec<&Row<'_>> = checked.iter().flatten().collect();
     let group = hold(context, version, request, &rows).await;
-    Ok(offsets::outcomes(&checked, group))
+    Ok(offsets::outcomes(&checked, group.map_err(|error| group::commit_error(error, 0))))
 }
 
 async fn hold(
@@ -102,11 +103,17 @@ async fn hold(
     // A client of version 2 goes on while the end of its last transaction is being written (kafka.md 3.7).
     let rejoin_until = Instant::now() + Duration::from_millis(if joins { config.join_limit_ms } else { 0 });
     let backoff = Duration::from_millis(config.join_backoff_ms);
+    let claim = Claim {
+        generation: request.generation_id,
+        member_id: &request.member_id,
+        instance_id: request.group_instance_id.as_deref(),
+        transactional: true,
+    };
     let mut patience = context.patience();
     for rows in rows.chunks(STEP) {
         let mut tried = None;
         loop {
-            match pending::hold(context, &committer, request.generation_id, joins, rows, &mut tried).await {
+            match pending::hold(context, &committer, &claim, joins, rows, &mut tried).await {
                 Ok(Attempt::Done) => break,
                 Ok(Attempt::Refused(ResponseError::ConcurrentTransactions))
                     if Instant::now() + backoff <= rejoin_until =>

@@ -12,6 +12,7 @@ use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::describe_producers_request::TopicRequest;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use kafka_protocol::messages::leave_group_request::MemberIdentity;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::offset_fetch_request::{
@@ -25,8 +26,9 @@ use kafka_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiKey, ApiVersionsRequest, CreatePartitionsRequest,
     CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DescribeClusterRequest,
     DescribeConfigsRequest, DescribeProducersRequest, DescribeTransactionsRequest, EndTxnRequest,
-    FetchRequest, FindCoordinatorRequest, InitProducerIdRequest, ListOffsetsRequest, ListTransactionsRequest,
-    MetadataRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, ProducerId,
+    FetchRequest, FindCoordinatorRequest, HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest,
+    LeaveGroupRequest, ListOffsetsRequest, ListTransactionsRequest, MetadataRequest, OffsetFetchRequest,
+    OffsetForLeaderEpochRequest, ProduceRequest, ProducerId, SyncGroupRequest,
 };
 
 /// A topic that is not there.
@@ -69,6 +71,9 @@ async fn provoke(agent: &mut Connection, api: ApiKey, version: i16) {
         }
         ApiKey::OffsetCommit | ApiKey::OffsetFetch | ApiKey::FindCoordinator | ApiKey::TxnOffsetCommit => {
             group(agent, api, version, &at).await;
+        }
+        ApiKey::JoinGroup | ApiKey::SyncGroup | ApiKey::Heartbeat | ApiKey::LeaveGroup => {
+            membership(agent, api, version, &at).await;
         }
         ApiKey::InitProducerId | ApiKey::AddPartitionsToTxn | ApiKey::AddOffsetsToTxn | ApiKey::EndTxn => {
             transaction(agent, api, version, &at).await;
@@ -223,6 +228,48 @@ async fn group(agent: &mut Connection, api: ApiKey, version: i16, at: &str) {
                     assert_eq!((told.key.as_str(), answer), ("k", (42, -1, "", -1)), "{at}");
                 }
             }
+        }
+    }
+}
+
+async fn membership(agent: &mut Connection, api: ApiKey, version: i16, at: &str) {
+    let (group, nobody) = (text("g").into(), text("nobody"));
+    match api {
+        ApiKey::JoinGroup => {
+            let request = JoinGroupRequest::default().with_group_id(group).with_member_id(nobody.clone());
+            let told = agent.call(version, &request).await;
+            assert_eq!((told.error_code, told.generation_id, &told.member_id), (26, -1, &nobody), "{at}");
+            let protocol = told.protocol_name.as_deref();
+            assert_eq!(protocol, if version >= 7 { None } else { Some("") }, "{at}");
+            assert_eq!((told.leader.as_str(), told.members.len(), told.protocol_type), ("", 0, None), "{at}");
+        }
+        ApiKey::SyncGroup => {
+            let request = SyncGroupRequest::default()
+                .with_group_id(group)
+                .with_member_id(nobody)
+                .with_protocol_type(Some(text("consumer")))
+                .with_protocol_name(Some(text("range")));
+            let told = agent.call(version, &request).await;
+            assert_eq!((told.error_code, told.assignment.len()), (25, 0), "{at}");
+            assert_eq!((told.protocol_type, told.protocol_name), (None, None), "{at}");
+        }
+        ApiKey::Heartbeat => {
+            let request = HeartbeatRequest::default().with_group_id(group).with_member_id(nobody);
+            assert_eq!(agent.call(version, &request).await.error_code, 25, "{at}");
+        }
+        _ if version < 3 => {
+            let request = LeaveGroupRequest::default().with_group_id(group).with_member_id(nobody);
+            assert_eq!(agent.call(version, &request).await.error_code, 25, "{at}");
+        }
+        _ => {
+            let member = MemberIdentity::default()
+                .with_member_id(nobody.clone())
+                .with_group_instance_id(Some(text("i")));
+            let request = LeaveGroupRequest::default().with_group_id(group).with_members(vec![member]);
+            let told = agent.call(version, &request).await;
+            assert_eq!((told.error_code, told.members[0].error_code), (0, 25), "{at}");
+            assert_eq!(told.members[0].member_id, nobody, "{at}");
+            assert_eq!(told.members[0].group_instance_id.as_deref(), Some("i"), "{at}");
         }
     }
 }

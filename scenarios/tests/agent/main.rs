@@ -6,6 +6,7 @@ mod allocations;
 mod calls;
 mod door;
 mod errors;
+mod groups;
 mod harness;
 mod hostile;
 mod offsets;

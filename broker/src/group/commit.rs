@@ -1,8 +1,7 @@
-//! A group's stored values, and the decisions over a commit of offsets: kafka.md 1.7, after `OffsetMetadataManager` and
+//! The stored values of a group's offsets, and the decisions over a commit: kafka.md 1.7, after `OffsetMetadataManager` and
 //! `ClassicGroup.validateOffsetCommit` of Kafka 4. All functions here are pure.
-//!
-//! Limit: a group has no members yet, so it is always Empty; only commits that claim no generation are valid.
 
+use super::classic::{ClassicGroup, GroupPhase, GroupState};
 use crate::config::Outside;
 use crate::transaction::{self, Admission, Phase, TxnState};
 use kafka_protocol::ResponseError;
@@ -14,7 +13,7 @@ pub(crate) const METADATA_MAX: usize = 4096;
 /// First OffsetCommit version whose clients know GROUP_ID_NOT_FOUND (KIP-848).
 const GROUP_ID_NOT_FOUND_SINCE: i16 = 9;
 
-/// The head of a group: its mod revision fences every write to the group.
+/// The head of a group: its mod revision fences every write to its offsets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GroupHead {
     /// Producers with pending offsets, and the one epoch these are of.
@@ -56,21 +55,53 @@ pub(crate) fn fits(metadata: &str) -> bool {
     metadata.encode_utf16().count() <= METADATA_MAX
 }
 
-/// Whether somebody of `generation_id` may commit offsets of the group; `group` is its head, if it has one.
-pub(crate) fn may_commit(group: Option<&GroupHead>, generation_id: i32) -> Result<(), ResponseError> {
-    match group {
-        _ if generation_id < 0 => Ok(()),
-        None => Err(ResponseError::IllegalGeneration),
-        // An empty group knows no member.
-        Some(_) => Err(ResponseError::UnknownMemberId),
-    }
+/// Who a commit says it comes from. Admin tools, and consumers that are in no group, claim nothing: generation -1, no ids.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim<'a> {
+    pub(crate) generation: i32,
+    pub(crate) member_id: &'a str,
+    pub(crate) instance_id: Option<&'a str>,
+    /// TxnOffsetCommit: a claim of nothing is valid always (its versions before KIP-447 cannot make any), and one of a
+    /// member also while the generation is not assigned yet.
+    pub(crate) transactional: bool,
 }
 
-/// What a client of OffsetCommit's `version` is told of an error of [`may_commit`].
+/// Whether who claims this may commit offsets of the group, of which `head` and `state` are what is stored.
+pub(crate) fn may_commit(
+    head: Option<&GroupHead>,
+    state: Option<&GroupState>,
+    claim: &Claim<'_>,
+) -> Result<(), ResponseError> {
+    let never = ClassicGroup::default();
+    let group = match state {
+        Some(GroupState::Classic(group)) => group,
+        None if head.is_none() && claim.generation >= 0 => return Err(ResponseError::GroupIdNotFound),
+        None => &never,
+    };
+    let empty = group.phase == GroupPhase::Empty;
+    if claim.generation < 0 && empty {
+        return Ok(());
+    }
+    if claim.generation >= 0 || !claim.member_id.is_empty() || claim.instance_id.is_some() {
+        group.validate(claim.member_id, claim.instance_id)?;
+        if claim.generation != group.generation {
+            return Err(ResponseError::IllegalGeneration);
+        }
+    } else if !claim.transactional {
+        return Err(ResponseError::UnknownMemberId);
+    }
+    if !claim.transactional && group.phase == GroupPhase::CompletingRebalance {
+        return Err(ResponseError::RebalanceInProgress);
+    }
+    Ok(())
+}
+
+/// What a client of OffsetCommit's `version` is told of an error of [`may_commit`]; one of TxnOffsetCommit is told what
+/// version 0 is.
 pub(crate) fn commit_error(error: ResponseError, version: i16) -> ResponseError {
     match error {
-        ResponseError::IllegalGeneration if version >= GROUP_ID_NOT_FOUND_SINCE => {
-            ResponseError::GroupIdNotFound
+        ResponseError::GroupIdNotFound if version < GROUP_ID_NOT_FOUND_SINCE => {
+            ResponseError::IllegalGeneration
         }
         other => other,
     }
@@ -107,5 +138,5 @@ pub(crate) fn admit(
 }
 
 #[cfg(test)]
-#[path = "group_tests.rs"]
+#[path = "commit_tests.rs"]
 mod tests;

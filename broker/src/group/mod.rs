@@ -1,0 +1,30 @@
+//! Groups: who is in them, who has which partitions, and what they committed. kafka.md 1.7.
+//!
+//! Everything of a group is in the coordinator: `groups/<group>` (the head) guards its offsets, `group_state/<group>` its
+//! members. A commit compares both and writes the head; a change of the members compares and writes the state. So commits
+//! disturb no rebalance, and a rebalance makes the commits on their way be decided anew.
+//!
+//! * `classic`, `join`, `sync`, `leave`: the classic protocol as a pure state machine
+//! * `timer`: what a group waits for, and what happens when it does not come
+//! * `commit`: who may commit offsets
+//! * `owner`: the one agent that decides, and how it reads and writes
+//! * `keeper`: the owner's timers, the only thing about a group that is in no store
+
+mod classic;
+mod commit;
+mod join;
+mod keeper;
+mod leave;
+mod owner;
+mod sync;
+mod timer;
+
+pub(crate) use classic::{ClassicGroup, GroupState, Member};
+pub(crate) use commit::{
+    Claim, CommittedOffset, GroupHead, METADATA_MAX, TxnGroup, admit, commit_error, fits, may_commit,
+};
+pub(crate) use join::{Joined, Joiner};
+pub(crate) use keeper::{Keeper, run};
+pub(crate) use leave::Leaver;
+pub(crate) use owner::{change, look, wait};
+pub(crate) use sync::Syncer;
