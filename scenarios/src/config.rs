@@ -1,6 +1,7 @@
 //! A scenario's configuration, as it stands in plans and recordings.
 
-use client::{ConsumerConfig, IsolationLevel, ProducerConfig, Variant};
+use crate::plan::{Commits, Life};
+use client::{Assignor, ConsumerConfig, IsolationLevel, ProducerConfig, Variant};
 use serde::{Deserialize, Serialize};
 use sim::net::NetConfig;
 use sim::run::Preempt;
@@ -30,6 +31,9 @@ pub struct Config {
     pub storage: fake_s3::ServerConfig,
     /// Planted bugs of the broker.
     pub defects: broker::Defects,
+    /// What group members get wrong.
+    #[serde(skip_serializing_if = "is_faultless")]
+    pub member_flaws: client::Flaws,
     /// Settings of every agent, but for what its seat says (node id, host, port) and for `defects`.
     #[serde(skip_serializing_if = "is_default")]
     pub agent: broker::AgentConfig,
@@ -55,6 +59,7 @@ impl Default for Config {
             },
             storage: fake_s3::ServerConfig::default(),
             defects: broker::Defects::default(),
+            member_flaws: client::Flaws::default(),
             agent: broker::AgentConfig::default(),
             preempt: Preempt { chance: 0.02, hold_us_max: 2_000 },
             net: NetConfig::default(),
@@ -74,6 +79,10 @@ pub enum Profile {
 
 /// The topic of every workload.
 pub(crate) const TOPIC: &str = "orders";
+/// The topic into which group members write what they made of `orders`.
+pub(crate) const RESULTS: &str = "results";
+/// The consumer group of every workload that has members.
+pub(crate) const GROUP: &str = "readers";
 
 impl Config {
     /// Names of the agents' nodes.
@@ -122,12 +131,34 @@ impl Config {
     }
 }
 
+impl Config {
+    /// The configuration of a group member called `name`, of the worker `worker`.
+    pub(crate) fn member(&self, name: &str, worker: &str, life: &Life) -> ConsumerConfig {
+        let all = vec![Assignor::Range, Assignor::CooperativeSticky];
+        let assignors = if life.cooperative { vec![Assignor::CooperativeSticky] } else { all };
+        ConsumerConfig {
+            group_id: Some(GROUP.to_string()),
+            group_instance_id: life.is_static.then(|| worker.to_string()),
+            partition_assignment_strategy: assignors,
+            enable_auto_commit: life.commits == Commits::Auto,
+            auto_commit_interval_ms: 500,
+            max_poll_interval_ms: life.max_poll_interval_ms,
+            max_poll_records: 8,
+            ..self.consumer(name, IsolationLevel::ReadCommitted)
+        }
+    }
+}
+
 /// The port on which agents serve Kafka.
 pub const KAFKA_PORT: u16 = 9092;
 /// The port of the coordinator.
 pub const ETCD_PORT: u16 = 2379;
 /// The port of the object store.
 pub const S3_PORT: u16 = 9000;
+
+fn is_faultless(flaws: &client::Flaws) -> bool {
+    *flaws == client::Flaws::default()
+}
 
 fn is_default(agent: &broker::AgentConfig) -> bool {
     *agent == broker::AgentConfig::default()

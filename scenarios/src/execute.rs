@@ -1,12 +1,12 @@
 //! Runs a plan and judges it.
 
 use crate::cluster::{self, MakeAgent};
-use crate::config::{Config, ETCD_PORT, KAFKA_PORT, S3_PORT};
+use crate::config::{Config, ETCD_PORT, KAFKA_PORT, RESULTS, S3_PORT, TOPIC};
 use crate::log::{self, Facts, Log, Work, atom, value_atom};
 use crate::outcome::Outcome;
-use crate::plan::{Op, Plan};
+use crate::plan::{Commits, Life, Op, Plan};
 use crate::workload::{self, Reader};
-use crate::{explain, ground, looker, oracle, story};
+use crate::{explain, ground, group, looker, oracle, story, watcher};
 use check::{FinalReads, Status};
 use client::IsolationLevel;
 use rt::host::BoxFuture;
@@ -21,6 +21,8 @@ use tokio::sync::oneshot;
 
 /// Every worker must be done this long after the last fault has ended.
 const WORKERS_LIMIT: Duration = Duration::from_secs(300);
+/// Members that stay until the end are gone this long after they may go.
+const MEMBERS_LIMIT: Duration = Duration::from_secs(60);
 /// The final reader gives up on what it has not read by then. Longer than a transaction may stay open.
 const FINAL_READS_LIMIT: Duration = Duration::from_secs(120);
 /// How long the final reader's polls wait, in milliseconds (Jepsen's).
@@ -58,10 +60,23 @@ fn run_config(plan: &Plan, keep: Keep) -> RunConfig {
 async fn script(plan: Plan, log: Log, agent: MakeAgent) {
     let config = plan.config.clone();
     cluster::start(&config, &agent);
+    let has =
+        |wanted: fn(&Op) -> bool| plan.operations.values().flatten().any(|operation| wanted(&operation.what));
+    let writes = has(|op| matches!(op, Op::Member(Life { commits: Commits::Transaction, .. })));
+    let topics = if writes { vec![TOPIC, RESULTS] } else { vec![TOPIC] };
     let created = config.clone();
-    client_process("admin", async move { workload::create_topic(&created).await }).await;
-    let workers = plan.operations.len();
-    let looks = plan.operations.values().flatten().any(|operation| matches!(operation.what, Op::Look { .. }));
+    client_process("admin", async move {
+        for topic in topics {
+            workload::create_topic(&created, topic).await;
+        }
+    })
+    .await;
+    let looks = has(|op| matches!(op, Op::Look { .. }));
+    let members = has(|op| matches!(op, Op::Member(_)));
+    let stays = |op: &Op| matches!(op, Op::Member(Life { for_ms: None, .. }));
+    let all: BTreeSet<String> = plan.operations.keys().cloned().collect();
+    let stay = plan.operations.iter().filter(|(_, all)| all.iter().any(|operation| stays(&operation.what)));
+    let stay: BTreeSet<String> = stay.map(|(name, _)| name.clone()).collect();
     for (name, operations) in plan.operations {
         let (config, log) = (config.clone(), log.clone());
         node::add(&name.clone(), Role::Client, None, move |_| {
@@ -70,11 +85,22 @@ async fn script(plan: Plan, log: Log, agent: MakeAgent) {
     }
     let trouble = sim::fault::over_after(&plan.faults);
     let limit = trouble + WORKERS_LIMIT;
-    if !sim::property::eventually("every worker is done", limit, || log.lock().finished == workers).await {
+    let done = |awaited: &BTreeSet<String>| log.lock().finished.is_superset(awaited);
+    let leave: BTreeSet<String> = all.difference(&stay).cloned().collect();
+    if !sim::property::eventually("every worker is done", limit, || done(&leave)).await {
         return;
     }
     rt::time::sleep_until(Instant::from_nanos(trouble.as_nanos() as u64)).await;
     client_process("reader", final_reads(config.clone(), log.clone())).await;
+    if members {
+        client_process("watcher", watcher::drain(config.clone(), log.clone())).await;
+        if !sim::property::eventually("every member is done", MEMBERS_LIMIT, || done(&stay)).await {
+            return;
+        }
+    }
+    if writes {
+        client_process("results", watcher::results(config.clone(), log.clone())).await;
+    }
     if looks {
         client_process("looker", looker::last_looks(config, log)).await;
     }
@@ -138,7 +164,10 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
     if !decisions.is_empty() {
         signature.insert("wrong-decision".into());
     }
-    let about_the_log = ground::judge(facts, &run.trace);
+    let mut about_the_log = ground::judge(facts, &run.trace);
+    let about_the_group = group::judge(facts, &run.trace);
+    about_the_log.anomalies.extend(about_the_group.anomalies);
+    about_the_log.vacuous.extend(about_the_group.vacuous);
     signature.extend(about_the_log.anomalies.iter().map(|(name, _)| (*name).to_string()));
     let mut vacuous: Vec<String> = verdict.vacuous.iter().map(ToString::to_string).collect();
     vacuous.extend(about_the_log.vacuous);

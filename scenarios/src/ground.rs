@@ -53,7 +53,7 @@ pub(crate) fn judge(facts: &Facts, trace: &[Entry]) -> Findings {
 }
 
 impl Findings {
-    fn add(&mut self, name: &'static str, found: Vec<impl Display>) {
+    pub(crate) fn add(&mut self, name: &'static str, found: Vec<impl Display>) {
         self.anomalies.extend(found.into_iter().map(|found| (name, found.to_string())));
     }
 }

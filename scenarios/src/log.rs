@@ -4,7 +4,7 @@ use check::look::Look;
 use check::order::Sent;
 use check::reading::Reading;
 use check::{Ack, Atom, Function, History, Polled, Status};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// One client-side fact. A fact's place in the log is its event's place in the history.
@@ -51,7 +51,17 @@ pub(crate) struct Facts {
     pub(crate) facts: Vec<Fact>,
     pub(crate) processes: i64,
     /// Workers whose operations are done.
-    pub(crate) finished: usize,
+    pub(crate) finished: BTreeSet<String>,
+    /// Operations that each worker has done: it goes on there after a crash.
+    pub(crate) done: BTreeMap<String, usize>,
+    /// Group members that each worker has been.
+    pub(crate) incarnations: BTreeMap<String, u32>,
+    /// Members may go: the group has committed everything, or will not.
+    pub(crate) drained: bool,
+    /// Partitions whose end the group did not commit.
+    pub(crate) behind: Vec<i32>,
+    /// Partition and offset of the record that each result of a member is of.
+    pub(crate) results: Vec<(i64, i64)>,
     /// Keys that the final reader read from start to end.
     pub(crate) read_whole: Vec<u32>,
     /// What single consumers read, by process and key.
@@ -88,6 +98,24 @@ impl Log {
         let mut facts = self.lock();
         facts.processes += 1;
         facts.processes
+    }
+
+    /// How many of its operations a worker has done.
+    pub(crate) fn done(&self, worker: &str) -> usize {
+        self.lock().done.get(worker).copied().unwrap_or_default()
+    }
+
+    /// A worker has done one more operation.
+    pub(crate) fn did(&self, worker: &str) {
+        *self.lock().done.entry(worker.to_string()).or_default() += 1;
+    }
+
+    /// The name of the worker's next group member: its own, then `name.2` and so on.
+    pub(crate) fn incarnation(&self, worker: &str) -> String {
+        let mut facts = self.lock();
+        let count = facts.incarnations.entry(worker.to_string()).or_default();
+        *count += 1;
+        if *count == 1 { worker.to_string() } else { format!("{worker}.{count}") }
     }
 
     /// Notes which of the records that `producer` sent one after the other, the first of them its `first`-th, it knows

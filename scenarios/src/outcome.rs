@@ -102,7 +102,7 @@ pub fn validate(plan: &Plan) -> Result<(), String> {
     plan.config.net.check().map_err(|problem| format!("plan.config.net: {problem}"))?;
     let mut nodes: BTreeSet<String> = plan.config.agent_names().into_iter().collect();
     nodes.extend([crate::cluster::COORDINATOR, crate::cluster::STORAGE].map(str::to_string));
-    let reserved = ["admin", "reader", "looker", sim::choice::WORLD];
+    let reserved = ["admin", "reader", "looker", "watcher", "results", sim::choice::WORLD];
     if let Some(name) =
         plan.operations.keys().find(|name| nodes.contains(*name) || reserved.contains(&name.as_str()))
     {
@@ -120,7 +120,7 @@ pub fn validate(plan: &Plan) -> Result<(), String> {
     }
     let sends = plan.operations.values().flatten().filter_map(|operation| match &operation.what {
         crate::plan::Op::Txn { sends, .. } | crate::plan::Op::Send { sends } => Some(sends),
-        crate::plan::Op::Consume { .. } | crate::plan::Op::Look { .. } => None,
+        _ => None,
     });
     match sends.flatten().find(|send| send.key >= partitions) {
         Some(send) => Err(format!(

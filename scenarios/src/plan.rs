@@ -37,6 +37,15 @@ pub enum Op {
         #[serde(default, skip_serializing_if = "is_false")]
         uncommitted: bool,
     },
+    /// Is a member of the group for a while.
+    Member(Life),
+    /// Asks one agent after the other what the group has committed.
+    Watch {
+        /// For how long, in milliseconds.
+        for_ms: u64,
+        /// How long it waits between two questions, in milliseconds.
+        every_ms: u64,
+    },
     /// Reads the whole log by raw Fetch requests, again and again, for a while.
     Look {
         /// For how long, in milliseconds.
@@ -44,6 +53,39 @@ pub enum Op {
         /// How long it waits between two readings, in milliseconds.
         every_ms: u64,
     },
+}
+
+/// The life of a group member. A worker that crashes begins the life again in which it was struck.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Life {
+    /// For how long, in milliseconds; without it until the group has committed everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_ms: Option<u64>,
+    /// How long the application works on what a poll returned, in milliseconds.
+    pub think_ms: u64,
+    /// It knows the cooperative protocol only; else it also offers `range`, and is eager.
+    pub cooperative: bool,
+    /// It has a group instance id: the worker's name.
+    pub is_static: bool,
+    /// `max.poll.interval.ms`, which is also the rebalance timeout.
+    pub max_poll_interval_ms: u64,
+    /// How it commits.
+    pub commits: Commits,
+    /// In the end it closes the member; else it drops it without a word.
+    pub closes: bool,
+}
+
+/// How a member commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Commits {
+    /// By `commitSync` after it worked on what a poll returned.
+    Sync,
+    /// By `enable.auto.commit`.
+    Auto,
+    /// With the transaction in which it writes what it made of what a poll returned (KIP-447).
+    Transaction,
 }
 
 /// One record.

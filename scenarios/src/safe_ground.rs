@@ -41,11 +41,11 @@ const TRANSACTIONS: u32 = 9;
 const PLAIN: u32 = 2;
 const BURSTS: u32 = 8;
 /// Time for the whole load, faults included.
-const LOAD_MS: u64 = 16_000;
+pub(crate) const LOAD_MS: u64 = 16_000;
 
 fn plan(seed: u64, config: &Config) -> Plan {
     let choices = Choices::new(seed, &[]);
-    let mut load = Load { choices: &choices, values: vec![0; config.partitions as usize] };
+    let mut load = Load::new(&choices, config);
     let mut operations = BTreeMap::new();
     for producer in 1..=PRODUCERS {
         let ids = (1..=TRANSACTIONS).map(|n| producer * 1000 + n);
@@ -74,7 +74,7 @@ fn plan(seed: u64, config: &Config) -> Plan {
 }
 
 /// Which producers share a transactional id, and settings of agents that must not matter.
-fn world(choices: &Choices, config: &Config) -> Config {
+pub(crate) fn world(choices: &Choices, config: &Config) -> Config {
     let draw = |what| choices.world(what, 0, 0);
     let mut config = config.clone();
     let shared = draw("world.shared").chance(0.5);
@@ -97,18 +97,23 @@ fn world(choices: &Choices, config: &Config) -> Config {
     config
 }
 
-fn pick<T: Copy, const N: usize>(choice: Choice, all: [T; N]) -> T {
+pub(crate) fn pick<T: Copy, const N: usize>(choice: Choice, all: [T; N]) -> T {
     all[choice.below(N as u64) as usize]
 }
 
-struct Load<'a> {
+/// Records to be sent.
+pub(crate) struct Load<'a> {
     choices: &'a Choices,
     /// The last value of each key.
     values: Vec<u64>,
 }
 
-impl Load<'_> {
-    fn transaction(&mut self, id: u32) -> Operation {
+impl<'a> Load<'a> {
+    pub(crate) fn new(choices: &'a Choices, config: &Config) -> Self {
+        Load { choices, values: vec![0; config.partitions as usize] }
+    }
+
+    pub(crate) fn transaction(&mut self, id: u32) -> Operation {
         let sends = self.sends(id, 4, 150);
         let draw = |what| self.choices.world(what, u64::from(id), 99);
         let end = if draw("load.end").chance(0.3) { Decision::Abort } else { Decision::Commit };
@@ -116,7 +121,7 @@ impl Load<'_> {
         Operation { id, think_ms, what: Op::Txn { sends, end } }
     }
 
-    fn burst(&mut self, id: u32) -> Operation {
+    pub(crate) fn burst(&mut self, id: u32) -> Operation {
         let think_ms = self.choices.world("load.think", u64::from(id), 99).between(500, 1_500);
         Operation { id, think_ms, what: Op::Send { sends: self.sends(id, 8, 10) } }
     }

@@ -82,6 +82,7 @@ pub fn all() -> &'static [Scenario] {
         crate::torn_transaction::SCENARIO,
         crate::torn_transaction_random::SCENARIO,
         crate::safe_ground::SCENARIO,
+        crate::safe_ground_groups::SCENARIO,
     ]
 }
 
@@ -125,6 +126,11 @@ pub fn switches() -> &'static [Switch] {
             name: "default-timeouts",
             what: "the client has Kafka's default timeouts (requests time out after 30 s, not 3 s)",
             apply: |config| config.profile = crate::config::Profile::Default,
+        },
+        Switch {
+            name: "resume-from-memory",
+            what: "planted: a member that gets a partition back goes on where it stood, not at the committed offset",
+            apply: |config| config.member_flaws.resume_from_memory = true,
         },
         Switch {
             name: "state-compare",

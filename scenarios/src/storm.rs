@@ -5,6 +5,7 @@
 //! * or agents crash at a poll, instead of pausing and crashing by the clock, so that neither strikes what is down
 //! * the machines of clients pause, are cut off, and lose packets; they do not crash, since what a worker has done is
 //!   in its memory
+//! * the machines of group members crash as well, as do their processes, and all that at any time: a member begins anew
 //! * requests arrive long after their sender gave them up, and answers are lost on their way
 
 use crate::cluster::{COORDINATOR, STORAGE};
@@ -36,6 +37,12 @@ const LOST: [&str; 7] = [
 ];
 /// Frames that arrive late.
 const LATE: [&str; 5] = ["Produce", "EndTxn", "AddPartitionsToTxn", "InitProducerId", "etcd.txn"];
+
+/// Frames of group members that are lost, as above.
+const GROUP_LOST: [&str; 5] =
+    ["JoinGroup.reply", "SyncGroup.reply", "Heartbeat.reply", "OffsetCommit.reply", "OffsetFetch.reply"];
+/// Frames of group members that arrive late.
+const GROUP_LATE: [&str; 4] = ["JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"];
 
 /// A schedule for a load that goes on until `until_ms`.
 pub(crate) fn draw(choices: &Choices, config: &Config, clients: &[String], until_ms: u64) -> Vec<Scheduled> {
@@ -72,7 +79,35 @@ pub(crate) fn draw(choices: &Choices, config: &Config, clients: &[String], until
     if choices.world("storm.clients", 0, 0).chance(0.5) {
         faults.extend(nemesis::draw(choices, &at_clients));
     }
-    faults.extend(on_frames(choices, config.is_second_protocol()));
+    // Nobody sends AddPartitionsToTxn under the second protocol.
+    let is_sent =
+        |(words, _): &(&str, u32)| !(config.is_second_protocol() && words.starts_with("AddPartitionsToTxn"));
+    faults.extend(on_frames(choices, LOST.into_iter().chain(LATE).zip(401..).filter(is_sent)));
+    faults
+}
+
+/// What strikes group members, beside [`draw`], in a load that goes on until `until_ms`. Members must be up all the
+/// time.
+pub(crate) fn draw_at_members(
+    choices: &Choices,
+    config: &Config,
+    members: &[String],
+    until_ms: u64,
+) -> Vec<Scheduled> {
+    let at_members = Swarm {
+        kinds: [&PROCESSES[..], &NETWORK[..]].concat(),
+        targets: members.to_vec(),
+        others: config.agent_names(),
+        from_ms: FROM_MS,
+        until_ms,
+        every_ms: (800, 5_000),
+        for_ms: (20, 6_000),
+        first_id: 501,
+    };
+    let mut faults = on_frames(choices, GROUP_LOST.into_iter().chain(GROUP_LATE).zip(601..));
+    if choices.world("storm.members", 0, 0).chance(0.7) {
+        faults.extend(nemesis::draw(choices, &at_members));
+    }
     faults
 }
 
@@ -94,13 +129,11 @@ fn poll_crashes(choices: &Choices, config: &Config) -> Vec<Scheduled> {
 }
 
 /// Answers that are lost and requests that are late: a part of those that every run has.
-fn on_frames(choices: &Choices, second_protocol: bool) -> Vec<Scheduled> {
+fn on_frames(choices: &Choices, frames: impl Iterator<Item = (&'static str, u32)>) -> Vec<Scheduled> {
     let mut faults = Vec::new();
-    for (words, id) in LOST.into_iter().chain(LATE).zip(401..) {
+    for (words, id) in frames {
         let draw = |what| choices.world(what, u64::from(id), 0);
-        // Nobody sends AddPartitionsToTxn under the second protocol.
-        let is_sent = !(second_protocol && words.starts_with("AddPartitionsToTxn"));
-        if !is_sent || draw("storm.frame").chance(0.7) {
+        if draw("storm.frame").chance(0.7) {
             continue;
         }
         let frame =
@@ -109,8 +142,9 @@ fn on_frames(choices: &Choices, second_protocol: bool) -> Vec<Scheduled> {
             true => Fault::Reset { frame },
             false => Fault::Delay { frame, by_ms: draw("storm.for").between(100, 9_000) },
         };
-        // Producers ask for their ids when they begin.
-        let from_ms = if words.starts_with("InitProducerId") { 0 } else { FROM_MS };
+        // Producers ask for their ids when they begin, and members join.
+        let early = ["InitProducerId", "JoinGroup", "SyncGroup"].iter().any(|early| words.starts_with(early));
+        let from_ms = if early { 0 } else { FROM_MS };
         faults.push(Scheduled { id, when: When::AtMs(from_ms), fault });
     }
     faults
@@ -125,7 +159,9 @@ mod tests {
     fn every_kind_of_fault_is_drawn_and_every_fault_has_an_id_of_its_own() {
         let mut seen = BTreeSet::new();
         for seed in 0..200 {
-            let faults = draw(&Choices::new(seed, &[]), &Config::default(), &["t1".into()], 20_000);
+            let (choices, config) = (Choices::new(seed, &[]), Config::default());
+            let mut faults = draw(&choices, &config, &["t1".into()], 20_000);
+            faults.extend(draw_at_members(&choices, &config, &["m1".into()], 20_000));
             let ids: BTreeSet<u32> = faults.iter().map(|scheduled| scheduled.id).collect();
             assert_eq!(ids.len(), faults.len(), "seed {seed}");
             for Scheduled { when, fault, .. } in &faults {

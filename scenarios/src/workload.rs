@@ -8,24 +8,26 @@
 use crate::config::{Config, TOPIC};
 use crate::log::{Log, Work, value_number};
 use crate::looker::Looker;
+use crate::member;
 use crate::plain::Plain;
 use crate::plan::{Decision, Op, Operation, Send};
+use crate::watcher::Watcher;
 use check::Status;
 use check::reading::Reading;
 use client::{Admin, AdminConfig, Consumer, IsolationLevel, Producer, ProducerRecord, TopicPartition};
 use std::time::Duration;
 
 /// How long one poll waits, in milliseconds (Jepsen's).
-const POLL_MS: u64 = 100;
+pub(crate) const POLL_MS: u64 = 100;
 /// Wait between attempts of what must work in the end.
-const RETRY: Duration = Duration::from_millis(500);
+pub(crate) const RETRY: Duration = Duration::from_millis(500);
 
-/// Creates the topic; tries until it is there.
-pub(crate) async fn create_topic(config: &Config) {
+/// Creates a topic; tries until it is there.
+pub(crate) async fn create_topic(config: &Config, topic: &str) {
     let mut admin =
         Admin::new(AdminConfig { bootstrap_servers: config.bootstrap_servers(), ..AdminConfig::jepsen() });
     loop {
-        match admin.create_topic(TOPIC, config.partitions as i32, 1).await {
+        match admin.create_topic(topic, config.partitions as i32, 1).await {
             Ok(()) | Err(client::Error::Kafka(TOPIC_ALREADY_EXISTS)) => return,
             Err(_) => rt::time::sleep(RETRY).await,
         }
@@ -44,11 +46,14 @@ pub(crate) async fn run(name: String, config: Config, operations: Vec<Operation>
         clients: 0,
     };
     let mut plain = Plain::new(&name, &config, log.clone());
-    for operation in operations {
+    let done = log.done(&name);
+    for operation in operations.into_iter().skip(done) {
         rt::time::sleep(Duration::from_millis(operation.think_ms)).await;
         match operation.what {
             Op::Txn { sends, end } => transactions.txn(&sends, end).await,
             Op::Send { sends } => plain.send(&sends).await,
+            Op::Member(life) => member::live(&name, &config, &life, &log).await,
+            Op::Watch { for_ms, every_ms } => Watcher::new(&name, &config).watch_for(for_ms, every_ms).await,
             Op::Look { for_ms, every_ms } => {
                 Looker::new(&name, &config, log.clone()).look_for(for_ms, every_ms).await;
             }
@@ -65,8 +70,9 @@ pub(crate) async fn run(name: String, config: Config, operations: Vec<Operation>
                 }
             }
         }
+        log.did(&name);
     }
-    log.lock().finished += 1;
+    log.lock().finished.insert(name);
 }
 
 /// The transactional side of a worker.

@@ -8,14 +8,18 @@
 //! * [`oracle`]: the white-box check, which knows which transaction every record was meant for
 //! * [`look`]: the log as raw Fetch answers show it, and the checks that judge it: [`moved_back`], [`rewritten`],
 //!   [`hole`], [`sequence`], [`zombie`]; and those that judge single clients: [`order`], [`reading`]
+//! * [`group`]: what members of a consumer group did and were told, and the checks that judge it: [`ownership`],
+//!   [`commit_moved_back`], [`redelivery`], [`undelivered`], [`processed_twice`]
 //!
 //! The families that Jepsen's `jepsen.tests.kafka` also has keep its names and its rules; tests hold them against the
 //! output of that checker.
 
 pub mod aborted_read;
 pub mod case;
+pub mod commit_moved_back;
 pub mod duplicate;
 mod facts;
+pub mod group;
 mod history;
 pub mod hole;
 pub mod inconsistent_offset;
@@ -24,10 +28,14 @@ pub mod lost_write;
 pub mod moved_back;
 pub mod oracle;
 pub mod order;
+pub mod ownership;
+pub mod processed_twice;
 pub mod reading;
+pub mod redelivery;
 pub mod rewritten;
 pub mod sequence;
 pub mod torn;
+pub mod undelivered;
 pub mod unseen;
 pub mod vacuity;
 mod verdict;

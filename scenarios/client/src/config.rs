@@ -3,6 +3,7 @@
 //! `Default` holds Kafka 3.8's defaults. `jepsen` holds what Jepsen set when it tested Bufstream: with its tight
 //! timeouts the interleavings that matter need seconds of delay rather than half a minute.
 
+use crate::group::Assignor;
 use serde::{Deserialize, Serialize};
 
 /// Settings of a producer (Kafka documentation, "Producer Configs").
@@ -165,6 +166,24 @@ pub struct ConsumerConfig {
     pub socket_connection_setup_timeout_max_ms: u64,
     /// `metadata.max.age.ms`.
     pub metadata_max_age_ms: u64,
+    /// `group.id`; a [`crate::Member`] needs one.
+    pub group_id: Option<String>,
+    /// `group.instance.id`: makes a static member (KIP-345).
+    pub group_instance_id: Option<String>,
+    /// `session.timeout.ms`: a member that was not heard for so long is out of the group.
+    pub session_timeout_ms: u64,
+    /// `heartbeat.interval.ms`.
+    pub heartbeat_interval_ms: u64,
+    /// `max.poll.interval.ms`: a member that does not poll for so long leaves; also the rebalance timeout.
+    pub max_poll_interval_ms: u64,
+    /// `partition.assignment.strategy`, most wanted first. The rebalance protocol is cooperative if all of them know it.
+    pub partition_assignment_strategy: Vec<Assignor>,
+    /// `enable.auto.commit`.
+    pub enable_auto_commit: bool,
+    /// `auto.commit.interval.ms`.
+    pub auto_commit_interval_ms: u64,
+    /// `default.api.timeout.ms`: how long a commit may take, retries included.
+    pub default_api_timeout_ms: u64,
 }
 
 impl Default for ConsumerConfig {
@@ -186,6 +205,15 @@ impl Default for ConsumerConfig {
             socket_connection_setup_timeout_ms: 10_000,
             socket_connection_setup_timeout_max_ms: 30_000,
             metadata_max_age_ms: 300_000,
+            group_id: None,
+            group_instance_id: None,
+            session_timeout_ms: 45_000,
+            heartbeat_interval_ms: 3_000,
+            max_poll_interval_ms: 300_000,
+            partition_assignment_strategy: vec![Assignor::Range, Assignor::CooperativeSticky],
+            enable_auto_commit: true,
+            auto_commit_interval_ms: 5_000,
+            default_api_timeout_ms: 60_000,
         }
     }
 }
@@ -200,6 +228,10 @@ impl ConsumerConfig {
             socket_connection_setup_timeout_ms: 500,
             socket_connection_setup_timeout_max_ms: 1_000,
             metadata_max_age_ms: 60_000,
+            session_timeout_ms: 6_000,
+            heartbeat_interval_ms: 300,
+            default_api_timeout_ms: 10_000,
+            enable_auto_commit: false,
             ..ConsumerConfig::default()
         }
     }

@@ -53,6 +53,12 @@ pub enum Error {
     /// `NoOffsetForPartitionException`, or out of range with `auto.offset.reset=none`.
     #[error("no offset for the partition and no reset policy")]
     NoOffset,
+    /// `CommitFailedException`: the member is not in the group as it was when it got its partitions.
+    #[error("the commit was refused: the member is in the group no more, or under another generation")]
+    CommitFailed,
+    /// `RebalanceInProgressException`: a commit while its member joins anew.
+    #[error("a rebalance is in progress")]
+    RebalanceInProgress,
     /// The client was closed.
     #[error("closed")]
     Closed,
@@ -97,6 +103,8 @@ impl Error {
             Error::RecordTooLarge { .. } => "too-large",
             Error::Corrupt { .. } => "corrupt",
             Error::NoOffset => "no-offset",
+            Error::CommitFailed => "commit-failed",
+            Error::RebalanceInProgress => "rebalance-in-progress",
             Error::Closed => "closed",
         }
     }

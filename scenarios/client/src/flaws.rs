@@ -18,6 +18,9 @@ pub struct Flaws {
     /// A producer without transactions that takes a new epoch by itself (KIP-360) sends batches again under it that may
     /// have been appended under the old one: they may be there twice. Without it they fail, their outcome unknown.
     pub resend_under_new_epoch: bool,
+    /// A group member that gets a partition back goes on where it stood when it gave it up, instead of at the committed
+    /// offset. Read in `group::Member::give_up_locked`.
+    pub resume_from_memory: bool,
 }
 
 /// How a client behaves, apart from its configuration.
@@ -57,6 +60,7 @@ impl Variant {
                     reuse_epoch_after_resend: true,
                     fenced_after_resend_is_failed: true,
                     resend_under_new_epoch: true,
+                    ..none
                 },
             },
             Variant::Strict => Model { transaction_version: 1, flaws: none },

@@ -5,6 +5,7 @@
 //! * [`Producer`]: a transactional, idempotent or plain producer. The application side hands records to an
 //!   accumulator; a sender task drains it, as in Java's client. `producer/` has one file per noun of that client.
 //! * [`Consumer`]: assignment, positions, fetching, and the `read_committed` filter.
+//! * [`Member`]: a member of a consumer group, eager or cooperative, static or dynamic, under the classic protocol.
 //! * [`Probe`]: a raw reader, which shows what a broker answers.
 //! * [`Admin`]: creates topics.
 //! * [`ProducerConfig`], [`ConsumerConfig`], [`AdminConfig`]: the real keys, with the profiles `default` and `jepsen`.
@@ -15,7 +16,7 @@
 //! first, answers in order, and a request timeout that closes the socket. Java 3.8's rules are followed unless a
 //! comment says otherwise; the sections cited are those of Kafka's own documents and of Java's source files.
 //!
-//! Not yet here: consumer groups, `sendOffsetsToTransaction`, compression; a change of the transaction protocol while a
+//! Not yet here: the consumer group protocol of KIP-848, compression; a change of the transaction protocol while a
 //! producer lives.
 
 mod admin;
@@ -26,6 +27,7 @@ mod connection;
 mod consumer;
 mod error;
 mod flaws;
+mod group;
 mod metadata;
 mod network;
 mod node;
@@ -41,6 +43,7 @@ pub use config::{AdminConfig, ConsumerConfig, IsolationLevel, OffsetReset, Produ
 pub use consumer::Consumer;
 pub use error::Error;
 pub use flaws::{Flaws, Model, Variant};
+pub use group::{Assignor, GroupMetadata, Member, Rebalanced};
 pub use probe::{Probe, Probed, ProbedBatch};
 pub use producer::{Delivery, Producer};
 pub use types::{ConsumerRecord, ProducerRecord, RecordMetadata, TopicPartition};

@@ -14,6 +14,7 @@ use kafka_protocol::messages::{ApiKey, ApiVersionsRequest, MetadataRequest};
 use kafka_protocol::protocol::{Request, StrBytes};
 use rt::time::Instant;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// The end of a request.
@@ -123,6 +124,26 @@ impl<T> Network<T> {
         now: Instant,
     ) {
         self.transmit(node, request, cap, Purpose::Caller(tag), label, now);
+    }
+
+    /// Waits up to `timeout` for the answer to the request that was just sent to `node`.
+    pub(crate) fn wait_longer(&mut self, node: i32, timeout: Duration, now: Instant) {
+        let sent = self.nodes.get_mut(&node).and_then(|node| node.in_flight.back_mut());
+        if let Some(request) = sent {
+            request.expires_at = now + timeout;
+        }
+    }
+
+    /// Closes the connection to `node`, if there is one. What is in flight on it fails.
+    pub(crate) fn hang_up(&mut self, node: i32, now: Instant) {
+        if self.nodes.get(&node).is_some_and(|node| node.phase != Phase::Disconnected) {
+            self.disconnect(node, Failure::Disconnected, now);
+        }
+    }
+
+    /// Whether `node` owes an answer.
+    pub(crate) fn is_busy(&self, node: i32) -> bool {
+        self.nodes.get(&node).is_some_and(|node| !node.in_flight.is_empty())
     }
 
     /// Sends a request that will not be answered (`acks=0`).

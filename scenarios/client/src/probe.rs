@@ -1,7 +1,7 @@
-//! A raw reader: single Fetch requests to agents of the caller's choice, and answers as they are.
+//! A raw reader: single Fetch and OffsetFetch requests to agents of the caller's choice, and answers as they are.
 //!
-//! It keeps no position, filters nothing and retries nothing; what it shows is what the broker says. Requests are of
-//! version 12, the last that names topics.
+//! It keeps no position, filters nothing and retries nothing; what it shows is what the broker says. Fetch requests are
+//! of version 12, the last that names topics, OffsetFetch requests of version 8, the first that asks for many groups.
 
 use crate::codec::{self, FRAME_MAX_BYTES};
 use crate::config::IsolationLevel;
@@ -9,14 +9,17 @@ use crate::error::Error;
 use crate::records::{self, BatchHeader};
 use bytes::Bytes;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
-use kafka_protocol::messages::{FetchRequest, TopicName};
-use kafka_protocol::protocol::StrBytes;
+use kafka_protocol::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
+use kafka_protocol::messages::{FetchRequest, GroupId, OffsetFetchRequest, TopicName};
+use kafka_protocol::protocol::{Request, StrBytes};
 use rt::net::{TcpStream, read_frame};
 use rt::time::timeout;
 use std::time::Duration;
 
 /// The last version of Fetch that names topics.
-const VERSION: i16 = 12;
+const FETCH_VERSION: i16 = 12;
+/// The first version of OffsetFetch that asks for many groups.
+const OFFSET_FETCH_VERSION: i16 = 8;
 /// `fetch.max.bytes`.
 const MAX_BYTES: i32 = 52_428_800;
 
@@ -86,16 +89,7 @@ impl Probe {
         isolation: IsolationLevel,
     ) -> Result<Vec<Probed>, Error> {
         let request = request(topic, offsets, isolation);
-        let frame = match timeout(self.limit, self.ask(address, &request)).await {
-            Ok(Ok(frame)) => frame,
-            // A connection on which an answer is owed is of no more use.
-            _ => {
-                self.connection = None;
-                return Err(Error::Timeout("fetch"));
-            }
-        };
-        let response =
-            codec::decode::<FetchRequest>(VERSION, frame).map_err(|_| Error::Corrupt { offset: -1 })?;
+        let response = self.ask(address, &request, FETCH_VERSION, "Fetch").await?;
         if response.error_code != 0 {
             return Err(Error::Kafka(response.error_code));
         }
@@ -114,15 +108,72 @@ impl Probe {
             .collect()
     }
 
-    async fn ask(&mut self, address: &str, request: &FetchRequest) -> std::io::Result<Bytes> {
+    /// Asks the agent at `address` what `group` has committed of partitions of `topic`; -1 for nothing. Offsets of open
+    /// transactions do not count.
+    ///
+    /// # Errors
+    /// As [`Probe::fetch`]; the code may be a partition's.
+    pub async fn committed(
+        &mut self,
+        address: &str,
+        group: &str,
+        topic: &str,
+        partitions: &[i32],
+    ) -> Result<Vec<(i32, i64)>, Error> {
+        let name = |name: &str| StrBytes::from_string(name.to_string());
+        let topic = OffsetFetchRequestTopics::default()
+            .with_name(TopicName(name(topic)))
+            .with_partition_indexes(partitions.to_vec());
+        let group = OffsetFetchRequestGroup::default()
+            .with_group_id(GroupId(name(group)))
+            .with_topics(Some(vec![topic]));
+        let request = OffsetFetchRequest::default().with_groups(vec![group]);
+        let response = self.ask(address, &request, OFFSET_FETCH_VERSION, "OffsetFetch").await?;
+        let group = response.groups.into_iter().next().ok_or(Error::Corrupt { offset: -1 })?;
+        if group.error_code != 0 {
+            return Err(Error::Kafka(group.error_code));
+        }
+        let partitions = group.topics.into_iter().flat_map(|topic| topic.partitions);
+        let found = partitions.map(|partition| match partition.error_code {
+            0 => Ok((partition.partition_index, partition.committed_offset)),
+            code => Err(Error::Kafka(code)),
+        });
+        found.collect()
+    }
+
+    async fn ask<R: Request>(
+        &mut self,
+        address: &str,
+        request: &R,
+        version: i16,
+        what: &'static str,
+    ) -> Result<R::Response, Error> {
+        let frame = match timeout(self.limit, self.exchange(address, request, version, what)).await {
+            Ok(Ok(frame)) => frame,
+            // A connection on which an answer is owed is of no more use.
+            _ => {
+                self.connection = None;
+                return Err(Error::Timeout(what));
+            }
+        };
+        codec::decode::<R>(version, frame).map_err(|_| Error::Corrupt { offset: -1 })
+    }
+
+    async fn exchange<R: Request>(
+        &mut self,
+        address: &str,
+        request: &R,
+        version: i16,
+        what: &str,
+    ) -> std::io::Result<Bytes> {
         let mut stream = match self.connection.take() {
             Some((connected, stream)) if connected == address => stream,
             _ => TcpStream::connect(address).await?,
         };
         self.asked += 1;
-        let frame = codec::encode(request, VERSION, self.asked, &self.client_id);
+        let frame = codec::encode(request, version, self.asked, &self.client_id);
         let frame = frame.map_err(|_| std::io::ErrorKind::InvalidInput)?;
-        stream.write_frame(&frame, || format!("Fetch client={}", self.client_id)).await?;
+        stream.write_frame(&frame, || format!("{what} client={}", self.client_id)).await?;
         let answer = read_frame(&mut stream, FRAME_MAX_BYTES).await?;
         self.connection = Some((address.to_string(), stream));
         answer.ok_or(std::io::ErrorKind::UnexpectedEof.into())

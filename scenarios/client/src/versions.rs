@@ -21,6 +21,15 @@ fn spoken(api: ApiKey) -> Option<(i16, i16)> {
         ApiKey::InitProducerId => (0, 5),
         ApiKey::AddPartitionsToTxn => (0, 3),
         ApiKey::EndTxn => (0, 5),
+        // Of the group's APIs the members speak no version without instance ids and protocol names.
+        ApiKey::JoinGroup => (5, 9),
+        ApiKey::SyncGroup => (5, 5),
+        ApiKey::Heartbeat => (3, 4),
+        ApiKey::LeaveGroup => (3, 5),
+        ApiKey::OffsetCommit => (7, 9),
+        ApiKey::OffsetFetch => (8, 9),
+        ApiKey::AddOffsetsToTxn => (0, 4),
+        ApiKey::TxnOffsetCommit => (3, 5),
         _ => return None,
     })
 }

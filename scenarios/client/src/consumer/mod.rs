@@ -1,4 +1,5 @@
-//! A consumer with partitions assigned by hand: Java's classic `KafkaConsumer` without groups.
+//! A consumer with partitions assigned by hand: Java's classic `KafkaConsumer` without groups. A group member gives it
+//! partitions and takes them away.
 //!
 //! Everything happens inside [`Consumer::poll`], on the caller's task. One fetch per node is in flight at a time. A
 //! fetch that failed is not repeated before `retry.backoff.ms`; Java repeats it at once.
@@ -140,6 +141,21 @@ impl Consumer {
                 self.network.accept(event, Instant::now());
             }
         }
+    }
+
+    /// Adds a partition: at `offset`, or as `auto.offset.reset` says.
+    pub(crate) fn give(&mut self, partition: &TopicPartition, offset: Option<i64>) {
+        let Some(position) = offset.map(Position::At).or(self.reset_position()) else {
+            self.error = Some(Error::NoOffset);
+            return;
+        };
+        self.positions.add(partition, position, Instant::now());
+        self.network.metadata.want(&partition.topic);
+    }
+
+    /// Takes partitions away, with what was fetched of them.
+    pub(crate) fn take_from(&mut self, partitions: &BTreeSet<TopicPartition>) {
+        self.positions.0.retain(|partition, _| !partitions.contains(partition));
     }
 
     fn hand_out(&self, partition: TopicPartition, record: filter::Fetched) -> ConsumerRecord {
@@ -326,7 +342,7 @@ impl Consumer {
 /// Java's consumer has no limit that its one fetch a node could reach.
 const MAX_IN_FLIGHT: usize = 100;
 
-fn network_config(config: &ConsumerConfig) -> NetworkConfig {
+pub(crate) fn network_config(config: &ConsumerConfig) -> NetworkConfig {
     NetworkConfig {
         client_id: config.client_id.clone(),
         bootstrap_servers: config.bootstrap_servers.clone(),

@@ -47,6 +47,13 @@ impl Positions {
         }
     }
 
+    /// Adds `partition`, or moves it if it is assigned already.
+    pub(crate) fn add(&mut self, partition: &TopicPartition, position: Position, now: Instant) {
+        if !self.seek(partition, position) {
+            self.0.insert(partition.clone(), Assigned { position, buffer: None, busy: false, retry_at: now });
+        }
+    }
+
     /// Moves `partition`; what was fetched is dropped. False if it is not assigned.
     pub(crate) fn seek(&mut self, partition: &TopicPartition, position: Position) -> bool {
         self.0.get_mut(partition).is_some_and(|assigned| {

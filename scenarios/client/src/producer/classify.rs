@@ -9,6 +9,8 @@ pub(crate) enum Rpc {
     FindCoordinator,
     InitProducerId,
     AddPartitionsToTxn,
+    AddOffsetsToTxn,
+    TxnOffsetCommit,
     EndTxn,
 }
 
@@ -38,6 +40,7 @@ pub(crate) fn classify(rpc: Rpc, code: i16, second_protocol: bool) -> Verdict {
         (Rpc::FindCoordinator, code) if is_retriable(code) => Retry,
         (Rpc::FindCoordinator, _) => Fatal,
         (_, codes::COORDINATOR_NOT_AVAILABLE | codes::NOT_COORDINATOR) => Relocate,
+        (Rpc::TxnOffsetCommit, codes::REQUEST_TIMED_OUT) => Relocate,
         (_, code) if is_retriable(code) => Retry,
         (_, codes::INVALID_PRODUCER_EPOCH | codes::PRODUCER_FENCED) => Fatal,
         (
@@ -48,12 +51,20 @@ pub(crate) fn classify(rpc: Rpc, code: i16, second_protocol: bool) -> Verdict {
         // KAFKA-18019.
         (_, codes::INVALID_PRODUCER_ID_MAPPING) if second_protocol => Fatal,
         (
-            Rpc::AddPartitionsToTxn | Rpc::EndTxn,
+            Rpc::AddPartitionsToTxn | Rpc::AddOffsetsToTxn | Rpc::EndTxn,
             codes::UNKNOWN_PRODUCER_ID | codes::INVALID_PRODUCER_ID_MAPPING,
         ) => Abortable { bump: true },
         // Topic authorization, OPERATION_NOT_ATTEMPTED, and codes it does not know.
         (Rpc::AddPartitionsToTxn, _) => Abortable { bump: false },
-        (Rpc::InitProducerId | Rpc::EndTxn, _) => Fatal,
+        (Rpc::AddOffsetsToTxn | Rpc::TxnOffsetCommit, codes::GROUP_AUTHORIZATION_FAILED) => {
+            Abortable { bump: false }
+        }
+        // The member is in the group no more, or was replaced (KIP-447).
+        (
+            Rpc::TxnOffsetCommit,
+            codes::ILLEGAL_GENERATION | codes::UNKNOWN_MEMBER_ID | codes::FENCED_INSTANCE_ID,
+        ) => Abortable { bump: false },
+        (Rpc::InitProducerId | Rpc::AddOffsetsToTxn | Rpc::TxnOffsetCommit | Rpc::EndTxn, _) => Fatal,
     }
 }
 
@@ -81,6 +92,21 @@ mod tests {
             (AddPartitionsToTxn, 48, Verdict::Fatal),
             (AddPartitionsToTxn, 49, bump),
             (AddPartitionsToTxn, codes::UNKNOWN, abortable),
+            (AddOffsetsToTxn, 51, Verdict::Retry),
+            (AddOffsetsToTxn, 16, Verdict::Relocate),
+            (AddOffsetsToTxn, 30, abortable),
+            (AddOffsetsToTxn, 59, bump),
+            (AddOffsetsToTxn, 90, Verdict::Fatal),
+            (AddOffsetsToTxn, 48, Verdict::Fatal),
+            (TxnOffsetCommit, 7, Verdict::Relocate),
+            (TxnOffsetCommit, 16, Verdict::Relocate),
+            (TxnOffsetCommit, 14, Verdict::Retry),
+            (TxnOffsetCommit, 22, abortable),
+            (TxnOffsetCommit, 25, abortable),
+            (TxnOffsetCommit, 82, abortable),
+            (TxnOffsetCommit, 120, abortable),
+            (TxnOffsetCommit, 47, Verdict::Fatal),
+            (TxnOffsetCommit, 12, Verdict::Fatal),
             (EndTxn, 0, Verdict::Done),
             (EndTxn, 51, Verdict::Retry),
             (EndTxn, 7, Verdict::Retry),

@@ -22,13 +22,15 @@ mod transaction;
 
 use self::core::{Closing, Core};
 use self::sender::Sender;
-use self::transaction::Wait;
+use self::transaction::{GroupOffsets, Wait};
 use crate::config::ProducerConfig;
 use crate::error::Error;
 use crate::flaws::Model;
+use crate::group::GroupMetadata;
 use crate::told::Teller;
-use crate::types::{ProducerRecord, RecordMetadata};
+use crate::types::{ProducerRecord, RecordMetadata, TopicPartition};
 use rt::time::{Instant, sleep_until, timeout_at};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -114,6 +116,42 @@ impl Producer {
                 Ok(Err(_)) => return Err(Error::Closed),
                 Err(_) => return Err(Error::Timeout("metadata")),
             }
+        }
+    }
+
+    /// Commits offsets of a consumer group with the transaction (`sendOffsetsToTransaction`, KIP-447), waiting up to
+    /// `max.block.ms`.
+    ///
+    /// # Errors
+    /// [`Error::CommitFailed`] if the member that `group` names is in the group no more: abort. [`Error::Timeout`].
+    pub async fn send_offsets_to_transaction(
+        &self,
+        offsets: BTreeMap<TopicPartition, i64>,
+        group: &GroupMetadata,
+    ) -> Result<(), Error> {
+        let (txn, wait) = {
+            let mut core = self.shared.core();
+            let told = GroupOffsets { group: group.clone(), offsets: offsets.clone() };
+            let wait = core.transactions.send_offsets(told)?;
+            (core.transactions.number(), wait)
+        };
+        for (partition, offset) in &offsets {
+            rt::event!(
+                "producer.offsets",
+                id = &self.id,
+                txn = txn,
+                member = &group.member_id,
+                generation = group.generation_id,
+                partition = &partition.to_string(),
+                offset = *offset
+            );
+        }
+        self.shared.wake.notify_one();
+        let deadline = Instant::now() + self.max_block;
+        match timeout_at(deadline, wait.wait_for(Option::is_some)).await {
+            Ok(Ok(result)) => result.unwrap_or(Err(Error::Closed)),
+            Ok(Err(_)) => Err(Error::Closed),
+            Err(_) => Err(Error::Timeout("send_offsets_to_transaction")),
         }
     }
 

@@ -204,7 +204,9 @@ impl Sender {
     }
 
     fn target(&mut self, core: &Core, request: &TxnRequest, now: Instant) -> Option<i32> {
-        if needs_coordinator(core, request) {
+        if matches!(request.call, Call::TxnOffsetCommit { .. }) {
+            core.transactions.group_coordinator
+        } else if needs_coordinator(core, request) {
             core.transactions.coordinator
         } else {
             let node = self.network.least_loaded(now);
@@ -215,9 +217,10 @@ impl Sender {
 
     fn no_target(&mut self, core: &mut Core, request: TxnRequest) -> Next {
         let coordinator = needs_coordinator(core, &request);
+        let call = request.call.clone();
         core.transactions.put_back(request);
         if coordinator {
-            core.transactions.lookup_coordinator();
+            core.transactions.lookup_for(&call);
             Next::Again
         } else {
             self.network.metadata.request_update();
@@ -260,7 +263,25 @@ impl Sender {
         let (net, cap) = (&mut self.network, i16::MAX);
         match call {
             Call::FindCoordinator => {
-                net.send(node, &requests::find_coordinator(core, batched), cap, tag, label, now);
+                net.send(node, &requests::find_coordinator(core, None, batched), cap, tag, label, now);
+            }
+            Call::FindGroupCoordinator(group) => {
+                net.send(
+                    node,
+                    &requests::find_coordinator(core, Some(&group), batched),
+                    cap,
+                    tag,
+                    label,
+                    now,
+                );
+            }
+            Call::AddOffsetsToTxn { producer_id, epoch, offsets } => {
+                let request = requests::add_offsets(core, producer_id, epoch, &offsets.group.group_id);
+                net.send(node, &request, cap, tag, label, now);
+            }
+            Call::TxnOffsetCommit { producer_id, epoch, offsets } => {
+                let request = requests::txn_offset_commit(core, producer_id, epoch, &offsets);
+                net.send(node, &request, txn_offset_commit_cap(core), tag, label, now);
             }
             Call::InitProducerId { producer_id, epoch } => {
                 net.send(node, &requests::init_producer_id(core, producer_id, epoch), cap, tag, label, now);
@@ -392,8 +413,14 @@ fn end_txn_cap(core: &Core) -> i16 {
     if core.transactions.speaks_second_protocol() { 5 } else { 4 }
 }
 
+/// Version 5 of `TxnOffsetCommit` brings the group into the transaction by itself (TV2).
+fn txn_offset_commit_cap(core: &Core) -> i16 {
+    if core.transactions.speaks_second_protocol() { 5 } else { 4 }
+}
+
 fn needs_coordinator(core: &Core, request: &TxnRequest) -> bool {
-    core.transactions.is_transactional() && request.call != Call::FindCoordinator
+    let any = matches!(request.call, Call::FindCoordinator | Call::FindGroupCoordinator(_));
+    core.transactions.is_transactional() && !any
 }
 
 fn network_config(config: &ProducerConfig) -> NetworkConfig {

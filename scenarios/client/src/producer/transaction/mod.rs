@@ -10,16 +10,18 @@
 mod reply;
 mod request;
 
-pub(crate) use request::{Call, Reply, TxnRequest};
+pub(crate) use request::{Call, GroupOffsets, Reply, TxnRequest};
 
 use self::request::outcome;
 use crate::codes;
 use crate::config::ProducerConfig;
 use crate::error::Error;
 use crate::flaws::{Flaws, Model};
+use crate::producer::classify::Rpc;
 use crate::told::Told;
 use crate::types::TopicPartition;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// How the application waits for an operation; `None` until it is over.
 pub(crate) type Wait = Told<Option<Result<(), Error>>>;
@@ -56,6 +58,7 @@ pub(crate) struct TransactionManager {
     pub(crate) producer_id: i64,
     pub(crate) epoch: i16,
     pub(crate) coordinator: Option<i32>,
+    pub(crate) group_coordinator: Option<i32>,
     /// Whether the coordinator knows `InitProducerId` 3, which can bump an epoch.
     pub(crate) can_bump_epoch: bool,
     /// It speaks TV2: `Produce` brings partitions into the transaction, and every `EndTxn` answers the producer id and
@@ -87,6 +90,7 @@ impl TransactionManager {
             producer_id: -1,
             epoch: -1,
             coordinator: None,
+            group_coordinator: None,
             can_bump_epoch: true,
             second_protocol: false,
             number: 0,
@@ -196,6 +200,25 @@ impl TransactionManager {
         }
     }
 
+    /// `sendOffsetsToTransaction`. Under TV2 the offsets bring the group into the transaction by themselves.
+    pub(crate) fn send_offsets(&mut self, offsets: GroupOffsets) -> Result<Wait, Error> {
+        self.refuse_while_pending()?;
+        self.fail_with_last_error()?;
+        if self.state != State::InTransaction {
+            return Err(Error::IllegalState("there is no transaction to send offsets to"));
+        }
+        let (producer_id, epoch, offsets) = (self.producer_id, self.epoch, Arc::new(offsets));
+        let (result, wait) = outcome();
+        let call = if self.second_protocol {
+            self.started = true;
+            Call::TxnOffsetCommit { producer_id, epoch, offsets }
+        } else {
+            Call::AddOffsetsToTxn { producer_id, epoch, offsets }
+        };
+        self.enqueue(call, Some(result), 0);
+        Ok(wait)
+    }
+
     /// `commitTransaction` and `abortTransaction`.
     pub(crate) fn end(&mut self, commit: bool) -> Result<Wait, Error> {
         let operation = if commit { Operation::Commit } else { Operation::Abort };
@@ -294,7 +317,7 @@ impl TransactionManager {
             }
             let (_, request) = self.queue.pop_first()?;
             let lookup_for_abort =
-                self.state == State::AbortableError && request.call == Call::FindCoordinator;
+                self.state == State::AbortableError && request.call.rpc() == Rpc::FindCoordinator;
             if let Err(error) = self.fail_with_last_error()
                 && !lookup_for_abort
             {
@@ -331,8 +354,18 @@ impl TransactionManager {
         self.retry(request, backoff_ms);
     }
 
+    /// Forgets the coordinator that `call` goes to and asks who it is now.
+    pub(crate) fn lookup_for(&mut self, call: &Call) {
+        let Call::TxnOffsetCommit { offsets, .. } = call else { return self.lookup_coordinator() };
+        self.group_coordinator = None;
+        let lookup = Call::FindGroupCoordinator(offsets.group.group_id.clone());
+        if !self.queue.values().any(|request| request.call == lookup) {
+            self.enqueue(lookup, None, 0);
+        }
+    }
+
     /// Forgets the coordinator and asks who it is now.
-    pub(crate) fn lookup_coordinator(&mut self) {
+    fn lookup_coordinator(&mut self) {
         self.coordinator = None;
         if !self.queue.values().any(|request| request.call == Call::FindCoordinator) {
             self.enqueue(Call::FindCoordinator, None, 0);

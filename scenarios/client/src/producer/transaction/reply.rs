@@ -12,10 +12,18 @@ impl TransactionManager {
         let rpc = request.call.rpc();
         let code = match &reply {
             Reply::Lost => return self.lost(request),
-            Reply::Coordinator { code, .. } | Reply::Producer { code, .. } | Reply::End { code, .. } => *code,
-            Reply::Partitions(codes) => decisive(codes),
+            Reply::Coordinator { code, .. }
+            | Reply::Producer { code, .. }
+            | Reply::Offsets(code)
+            | Reply::End { code, .. } => *code,
+            Reply::Partitions(codes) => decisive(rpc, codes),
         };
-        let error = Error::of_transactional(code);
+        let error = match (rpc, code) {
+            (Rpc::TxnOffsetCommit, codes::ILLEGAL_GENERATION | codes::UNKNOWN_MEMBER_ID) => {
+                Error::CommitFailed
+            }
+            _ => Error::of_transactional(code),
+        };
         match classify(rpc, code, self.speaks_second_protocol()) {
             Verdict::Done => self.succeeded(request, reply),
             Verdict::Retry => {
@@ -27,7 +35,7 @@ impl TransactionManager {
             }
             Verdict::Relocate => {
                 self.suspect_copies_of(&request, code);
-                self.lookup_coordinator();
+                self.lookup_for(&request.call);
                 self.put_back(request);
             }
             Verdict::Abortable { .. }
@@ -50,8 +58,8 @@ impl TransactionManager {
 
     fn lost(&mut self, request: TxnRequest) {
         self.suspect_copies_of(&request, codes::NETWORK_EXCEPTION);
-        if request.call != Call::FindCoordinator && self.is_transactional() {
-            self.lookup_coordinator();
+        if request.call.rpc() != Rpc::FindCoordinator && self.is_transactional() {
+            self.lookup_for(&request.call);
         }
         self.put_back(request);
     }
@@ -59,7 +67,7 @@ impl TransactionManager {
     /// The request will be sent again. Only an answer that it was refused unseen
     /// (`CONCURRENT_TRANSACTIONS`) says that no copy of it is under way inside the cluster.
     fn suspect_copies_of(&mut self, request: &TxnRequest, code: i16) {
-        let harmless = matches!(request.call, Call::FindCoordinator | Call::InitProducerId { .. });
+        let harmless = matches!(request.call.rpc(), Rpc::FindCoordinator | Rpc::InitProducerId);
         self.suspicious |= !harmless && code != codes::CONCURRENT_TRANSACTIONS;
     }
 
@@ -74,6 +82,9 @@ impl TransactionManager {
                 self.coordinator = Some(node);
                 self.resolve(request, Ok(()));
             }
+            (Call::FindGroupCoordinator(_), Reply::Coordinator { node, .. }) => {
+                self.group_coordinator = Some(node)
+            }
             (Call::InitProducerId { .. }, Reply::Producer { producer_id, epoch, .. }) => {
                 self.take_epoch(producer_id, epoch);
                 self.state = State::Ready;
@@ -84,6 +95,12 @@ impl TransactionManager {
                 self.partitions.extend(partitions.iter().cloned());
                 self.started = true;
             }
+            (Call::AddOffsetsToTxn { producer_id, epoch, offsets }, _) => {
+                self.started = true;
+                let (producer_id, epoch, offsets) = (*producer_id, *epoch, offsets.clone());
+                self.enqueue(Call::TxnOffsetCommit { producer_id, epoch, offsets }, request.result, 0);
+            }
+            (Call::TxnOffsetCommit { .. }, _) => self.resolve(request, Ok(())),
             (_, Reply::End { producer_id: producer_id @ 0.., epoch, .. }) => {
                 self.take_epoch(producer_id, epoch);
                 self.complete(request);
@@ -206,9 +223,9 @@ impl TransactionManager {
     }
 }
 
-/// The code that decides about an `AddPartitionsToTxn` answer: one that demands more than an abort comes first.
-pub(super) fn decisive(codes: &[i16]) -> i16 {
-    let weight = |code: &i16| match classify(Rpc::AddPartitionsToTxn, *code, false) {
+/// The code that decides about an answer with one for each partition: one that demands more than an abort comes first.
+pub(super) fn decisive(rpc: Rpc, codes: &[i16]) -> i16 {
+    let weight = |code: &i16| match classify(rpc, *code, false) {
         Verdict::Done => 2,
         Verdict::Abortable { bump: false } => 1,
         _ => 0,

@@ -2,10 +2,11 @@
 
 use super::{TransactionManager, Wait};
 use crate::error::Error;
+use crate::group::GroupMetadata;
 use crate::producer::classify::Rpc;
 use crate::told::Teller;
 use crate::types::TopicPartition;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Where the end of an operation is told.
@@ -22,6 +23,8 @@ pub(super) fn outcome() -> (Outcome, Wait) {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     FindCoordinator,
+    /// The coordinator of this group, where its offsets go.
+    FindGroupCoordinator(String),
     /// With -1 and -1 for a first one; with the current id and epoch to bump it.
     InitProducerId {
         producer_id: i64,
@@ -32,6 +35,16 @@ pub(crate) enum Call {
         epoch: i16,
         partitions: BTreeSet<TopicPartition>,
     },
+    AddOffsetsToTxn {
+        producer_id: i64,
+        epoch: i16,
+        offsets: Arc<GroupOffsets>,
+    },
+    TxnOffsetCommit {
+        producer_id: i64,
+        epoch: i16,
+        offsets: Arc<GroupOffsets>,
+    },
     EndTxn {
         producer_id: i64,
         epoch: i16,
@@ -39,12 +52,21 @@ pub(crate) enum Call {
     },
 }
 
+/// Offsets that a group commits with the transaction, and as whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GroupOffsets {
+    pub(crate) group: GroupMetadata,
+    pub(crate) offsets: BTreeMap<TopicPartition, i64>,
+}
+
 impl Call {
     pub(crate) fn rpc(&self) -> Rpc {
         match self {
-            Call::FindCoordinator => Rpc::FindCoordinator,
+            Call::FindCoordinator | Call::FindGroupCoordinator(_) => Rpc::FindCoordinator,
             Call::InitProducerId { .. } => Rpc::InitProducerId,
             Call::AddPartitionsToTxn { .. } => Rpc::AddPartitionsToTxn,
+            Call::AddOffsetsToTxn { .. } => Rpc::AddOffsetsToTxn,
+            Call::TxnOffsetCommit { .. } => Rpc::TxnOffsetCommit,
             Call::EndTxn { .. } => Rpc::EndTxn,
         }
     }
@@ -77,7 +99,9 @@ pub(crate) enum Reply {
         producer_id: i64,
         epoch: i16,
     },
+    /// The codes of all partitions.
     Partitions(Vec<i16>),
+    Offsets(i16),
     /// With the producer id and epoch to use next, from version 5 on; -1 for both before.
     End {
         code: i16,
@@ -121,9 +145,11 @@ impl TransactionManager {
 
     pub(super) fn push(&mut self, request: TxnRequest) -> (u8, u64) {
         let priority = match &request.call {
-            Call::FindCoordinator => 0,
+            Call::FindCoordinator | Call::FindGroupCoordinator(_) => 0,
             Call::InitProducerId { producer_id: -1, .. } => 1,
-            Call::AddPartitionsToTxn { .. } => 2,
+            Call::AddPartitionsToTxn { .. } | Call::AddOffsetsToTxn { .. } | Call::TxnOffsetCommit { .. } => {
+                2
+            }
             Call::EndTxn { .. } => 3,
             Call::InitProducerId { .. } => 4,
         };

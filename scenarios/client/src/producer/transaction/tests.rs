@@ -34,9 +34,11 @@ fn send(manager: &mut TransactionManager) -> TxnRequest {
 fn answer(manager: &mut TransactionManager, code: i16) -> TxnRequest {
     let request = send(manager);
     let reply = match &request.call {
-        Call::FindCoordinator => Reply::Coordinator { code, node: 2 },
+        Call::FindCoordinator | Call::FindGroupCoordinator(_) => Reply::Coordinator { code, node: 2 },
         Call::InitProducerId { epoch, .. } => Reply::Producer { code, producer_id: 7, epoch: epoch + 1 },
         Call::AddPartitionsToTxn { partitions, .. } => Reply::Partitions(vec![code; partitions.len()]),
+        Call::AddOffsetsToTxn { .. } => Reply::Offsets(code),
+        Call::TxnOffsetCommit { .. } => Reply::Partitions(vec![code]),
         Call::EndTxn { .. } => Reply::End { code, producer_id: -1, epoch: -1 },
     };
     manager.ended(request.clone(), reply);
@@ -255,10 +257,65 @@ fn an_abort_drops_partitions_that_were_not_added() {
 
 #[test]
 fn one_bad_partition_decides_about_the_request() {
-    assert_eq!(decisive(&[0, 29, 51]), 51);
-    assert_eq!(decisive(&[0, 55, 0]), 55);
-    assert_eq!(decisive(&[55, 90]), 90);
-    assert_eq!(decisive(&[0, 0]), 0);
+    assert_eq!(decisive(Rpc::AddPartitionsToTxn, &[0, 29, 51]), 51);
+    assert_eq!(decisive(Rpc::AddPartitionsToTxn, &[0, 55, 0]), 55);
+    assert_eq!(decisive(Rpc::AddPartitionsToTxn, &[55, 90]), 90);
+    assert_eq!(decisive(Rpc::AddPartitionsToTxn, &[0, 0]), 0);
+}
+
+fn offsets() -> GroupOffsets {
+    let group = crate::group::GroupMetadata {
+        group_id: "g".into(),
+        generation_id: 3,
+        member_id: "m-1".into(),
+        group_instance_id: None,
+    };
+    GroupOffsets { group, offsets: [(p(0), 5)].into() }
+}
+
+#[test]
+fn offsets_go_to_the_groups_coordinator_after_the_group_is_in_the_transaction() {
+    let mut manager = manager(Variant::Java38);
+    manager.begin().unwrap();
+    let wait = manager.send_offsets(offsets()).unwrap();
+    assert!(matches!(answer(&mut manager, 0).call, Call::AddOffsetsToTxn { producer_id: 7, epoch: 0, .. }));
+    assert_eq!(ended(&wait), None);
+    // Another agent coordinates the group now: it is looked up, and the coordinator of the transaction is not.
+    assert!(matches!(answer(&mut manager, codes::NOT_COORDINATOR).call, Call::TxnOffsetCommit { .. }));
+    assert_eq!((manager.coordinator, manager.group_coordinator), (Some(1), None));
+    assert_eq!(answer(&mut manager, 0).call, Call::FindGroupCoordinator("g".into()));
+    assert_eq!(manager.group_coordinator, Some(2));
+    assert!(matches!(answer(&mut manager, 0).call, Call::TxnOffsetCommit { .. }));
+    assert_eq!(ended(&wait), Some(Ok(())));
+    // The coordinator must hear of the end, though there was no record.
+    manager.end(true).unwrap();
+    assert!(matches!(answer(&mut manager, 0).call, Call::EndTxn { committed: true, .. }));
+}
+
+#[test]
+fn a_member_of_an_older_generation_must_abort() {
+    for (code, error) in [
+        (codes::ILLEGAL_GENERATION, Error::CommitFailed),
+        (codes::UNKNOWN_MEMBER_ID, Error::CommitFailed),
+        (codes::FENCED_INSTANCE_ID, Error::Kafka(82)),
+    ] {
+        let mut manager = manager(Variant::Java38);
+        manager.begin().unwrap();
+        let wait = manager.send_offsets(offsets()).unwrap();
+        answer(&mut manager, 0);
+        answer(&mut manager, code);
+        assert_eq!((ended(&wait), manager.state), (Some(Err(error)), State::AbortableError));
+        assert!(manager.end(true).is_err());
+        manager.end(false).unwrap();
+        assert!(matches!(answer(&mut manager, 0).call, Call::EndTxn { committed: false, .. }));
+    }
+}
+
+#[test]
+fn under_the_second_protocol_offsets_bring_the_group_in_by_themselves() {
+    let mut manager = second_protocol();
+    manager.send_offsets(offsets()).unwrap();
+    assert!(matches!(answer(&mut manager, 0).call, Call::TxnOffsetCommit { .. }));
 }
 
 /// A Java 4 producer at a broker that has finalized transaction.version 2, in a transaction with one partition.

@@ -1,0 +1,199 @@
+//! Judges the consumer group, by what its members and those who asked for its offsets told.
+//!
+//! It says nothing about a run without members.
+
+use crate::ground::Findings;
+use crate::log::Facts;
+use check::group::{self, Event, Outcome};
+use check::look;
+use check::{commit_moved_back, ownership, processed_twice, redelivery, undelivered};
+use sim::trace::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) fn judge(facts: &Facts, trace: &[Entry]) -> Findings {
+    let mut findings = Findings::default();
+    let events = events(trace);
+    if events.is_empty() {
+        return findings;
+    }
+    let known = group::Facts::new(&events);
+    findings.add("two-owners", ownership::find(&events));
+    findings.add("commit-moved-back", commit_moved_back::find(&known));
+    findings.add("zombie-commit", commit_moved_back::zombies(&known));
+    findings.add("redelivered", redelivery::find(&known));
+    let log = look::log(&facts.looks);
+    // Members read committed records.
+    let visible = log.iter().map(|(partition, batches)| (*partition, look::visible(batches, true))).collect();
+    findings.add("undelivered", undelivered::find(&known, &visible));
+    findings.add("processed-twice", processed_twice::find(&facts.results));
+    let behind =
+        facts.behind.iter().map(|partition| format!("partition {partition} was never consumed to its end"));
+    findings.add("stuck-group", behind.collect());
+    findings.vacuous.extend(group::vacuous(&known).iter().map(ToString::to_string));
+    findings
+}
+
+/// The history of the group. A consumer that is no member has none.
+fn events(trace: &[Entry]) -> Vec<Event> {
+    let joined = || trace.iter().filter(|entry| entry.name == "member.joined");
+    let members: BTreeSet<String> = joined().map(|entry| entry.text("client")).collect();
+    if members.is_empty() {
+        return Vec::new();
+    }
+    let ids = joined().map(|entry| (entry.text("member"), entry.text("client")));
+    let mut transactions = Transactions { members: ids.collect(), offsets: BTreeMap::new() };
+    let of = |entry| event(entry, &members).or_else(|| transactions.event(entry));
+    trace.iter().filter_map(of).collect()
+}
+
+/// Offsets that were committed with transactions.
+struct Transactions {
+    /// Members by member id.
+    members: BTreeMap<String, String>,
+    /// By producer and transaction, who committed in it, and its number among all of them.
+    offsets: BTreeMap<(String, i64), (String, u64)>,
+}
+
+impl Transactions {
+    /// Numbers of transactions, apart from those of other attempts.
+    const FIRST: u64 = 1 << 32;
+
+    fn event(&mut self, entry: &Entry) -> Option<Event> {
+        let number = |field| entry.number(field).unwrap_or(-1);
+        let transaction = || (entry.text("id"), number("txn"));
+        match entry.name {
+            "producer.offsets" => {
+                let member = self.members.get(&entry.text("member"))?.clone();
+                let next = Self::FIRST + self.offsets.len() as u64;
+                let known = self.offsets.entry(transaction()).or_insert((member.clone(), next));
+                Some(Event::Commits {
+                    member,
+                    number: known.1,
+                    generation: number("generation") as i32,
+                    partition: partition(&entry.text("partition"))?,
+                    offset: number("offset"),
+                    transactional: true,
+                })
+            }
+            "producer.end" => {
+                let (member, number) = self.offsets.get(&transaction())?.clone();
+                let outcome = match (entry.text("outcome").as_str(), entry.flag("committed")) {
+                    ("ok", true) => Outcome::Done,
+                    ("ok", false) => Outcome::Refused,
+                    _ => Outcome::Unknown,
+                };
+                Some(Event::CommitEnded { member, number, outcome })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn event(entry: &Entry, members: &BTreeSet<String>) -> Option<Event> {
+    let member = || entry.text("client");
+    let number = |field| entry.number(field).unwrap_or(-1);
+    let partition = || partition(&entry.text("partition"));
+    Some(match entry.name {
+        "member.joined" => Event::Joined {
+            member: member(),
+            identity: entry.text("identity"),
+            generation: number("generation") as i32,
+        },
+        "member.synced" => Event::Synced {
+            member: member(),
+            generation: number("generation") as i32,
+            partitions: entry.text("partitions").split(',').filter_map(self::partition).collect(),
+        },
+        "member.assigned" => Event::Assigned { member: member(), partition: partition()? },
+        "member.revoked" | "member.lost" => Event::Dropped { member: member(), partition: partition()? },
+        "consumer.polled" if members.contains(&member()) => {
+            Event::Delivered { member: member(), partition: partition()?, offset: number("offset") }
+        }
+        "member.commits" => Event::Commits {
+            member: member(),
+            number: number("number") as u64,
+            generation: number("generation") as i32,
+            partition: partition()?,
+            offset: number("offset"),
+            transactional: false,
+        },
+        "member.commit_end" => Event::CommitEnded {
+            member: member(),
+            number: number("number") as u64,
+            outcome: match entry.text("outcome").as_str() {
+                "done" => Outcome::Done,
+                "refused" => Outcome::Refused,
+                _ => Outcome::Unknown,
+            },
+        },
+        "member.asks" => Event::Asks { reader: member(), number: number("number") as u64 },
+        "member.finds" => Event::Finds {
+            reader: member(),
+            number: number("number") as u64,
+            partition: partition()?,
+            offset: number("offset"),
+        },
+        "group.asks" => Event::Asks { reader: entry.text("reader"), number: number("number") as u64 },
+        "group.finds" => Event::Finds {
+            reader: entry.text("reader"),
+            number: number("number") as u64,
+            partition: number("partition"),
+            offset: number("offset"),
+        },
+        _ => return None,
+    })
+}
+
+/// The number of a partition that is written as Kafka does: `orders-1`.
+fn partition(name: &str) -> Option<i64> {
+    name.rsplit_once('-')?.1.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sim::trace::{EventId, Field, NodeId};
+
+    fn told(name: &'static str, texts: &[(&'static str, &str)], numbers: &[(&'static str, i64)]) -> Entry {
+        let texts = texts.iter().map(|(name, text)| (*name, Field::Str((*text).into())));
+        let numbers = numbers.iter().map(|(name, number)| (*name, Field::I64(*number)));
+        let fields = texts.chain(numbers).collect();
+        Entry { id: EventId(1), at_ns: 1, node: NodeId(1), parent: EventId::NONE, name, fields }
+    }
+
+    #[test]
+    fn only_members_make_the_history() {
+        let polled = |client: &str| {
+            let texts = [("client", client), ("partition", "orders-1")];
+            told("consumer.polled", &texts, &[("offset", 7)])
+        };
+        assert_eq!(events(&[polled("c1")]), []);
+        let joined = told("member.joined", &[("client", "m1"), ("identity", "i")], &[("generation", 2)]);
+        let events = events(&[polled("c1"), joined, polled("m1")]);
+        let expected = [
+            Event::Joined { member: "m1".into(), identity: "i".into(), generation: 2 },
+            Event::Delivered { member: "m1".into(), partition: 1, offset: 7 },
+        ];
+        assert_eq!(events, expected);
+    }
+
+    #[test]
+    fn a_run_without_members_is_not_judged_and_one_without_rebalances_proves_nothing() {
+        assert!(judge(&Facts::default(), &[]).vacuous.is_empty());
+        let joined = told("member.joined", &[("client", "m1"), ("identity", "i")], &[("generation", 1)]);
+        let partitions = "orders-0,orders-1";
+        let synced =
+            told("member.synced", &[("client", "m1"), ("partitions", partitions)], &[("generation", 1)]);
+        let two = [
+            joined.clone(),
+            synced.clone(),
+            told("member.joined", &[("client", "m2"), ("identity", "j")], &[("generation", 1)]),
+            told("member.synced", &[("client", "m2"), ("partitions", "orders-1")], &[("generation", 1)]),
+        ];
+        let findings = judge(&Facts::default(), &two);
+        assert_eq!(findings.anomalies.len(), 1);
+        assert_eq!(findings.anomalies[0].0, "two-owners");
+        assert_eq!(findings.vacuous.len(), 3);
+        assert!(judge(&Facts::default(), &[joined, synced]).anomalies.is_empty());
+    }
+}

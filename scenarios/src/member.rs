@@ -1,0 +1,124 @@
+//! Workers that are members of the group: each polls, works on what it got, and commits. One that commits with
+//! transactions writes what it made of each record: where it read it.
+//!
+//! What happens to its partitions and commits is told by events, from which `group` makes the history.
+
+use crate::config::{Config, RESULTS, TOPIC};
+use crate::log::Log;
+use crate::plan::{Commits, Life};
+use crate::workload::{POLL_MS, RETRY};
+use client::{ConsumerRecord, Member, Producer, ProducerRecord, TopicPartition};
+use rt::time::{Instant, sleep};
+use std::time::Duration;
+
+/// How long a member that closes waits for that.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+
+/// Lives one life of a member: a new one after each that failed.
+pub(crate) async fn live(worker: &str, config: &Config, life: &Life, log: &Log) {
+    let until = life.for_ms.map(|for_ms| Instant::now() + Duration::from_millis(for_ms));
+    let is_over = || match until {
+        Some(until) => until <= Instant::now(),
+        None => log.lock().drained,
+    };
+    while !is_over() {
+        let name = log.incarnation(worker);
+        let member = Member::new(config.member(&name, worker, life), config.member_flaws, &[TOPIC]);
+        let mut member = member.expect("the configuration has a group and an assignor");
+        let mut writer = Writer { worker, name: &name, config, producers: 0, producer: None };
+        if be(&mut member, &mut writer, life, is_over).await.is_err() {
+            sleep(RETRY).await;
+        } else if life.closes {
+            member.close(CLOSE_LIMIT).await;
+        }
+    }
+}
+
+/// Polls until the life is over, or the group wants the member no more.
+async fn be(
+    member: &mut Member,
+    writer: &mut Writer<'_>,
+    life: &Life,
+    is_over: impl Fn() -> bool,
+) -> Result<(), client::Error> {
+    while !is_over() {
+        if life.commits == Commits::Transaction {
+            writer.be_ready().await;
+        }
+        let records = member.poll(POLL_MS).await?;
+        if records.is_empty() {
+            continue;
+        }
+        sleep(Duration::from_millis(life.think_ms)).await;
+        match life.commits {
+            Commits::Auto => {}
+            // As Jepsen does: who cannot commit polls on, and commits more the next time.
+            Commits::Sync => drop(member.commit().await),
+            Commits::Transaction => {
+                if !writer.write(member, &records).await {
+                    member.seek_to_committed();
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The producing side of a member. Its transactional id is the worker's, so that each incarnation fences the one before.
+struct Writer<'a> {
+    worker: &'a str,
+    name: &'a str,
+    config: &'a Config,
+    producers: u32,
+    producer: Option<Producer>,
+}
+
+impl Writer<'_> {
+    /// Writes a result for each record and commits the member's positions, all or nothing. False if it did not, or does
+    /// not know: then whatever there is was decided before the next transaction.
+    async fn write(&mut self, member: &Member, records: &[ConsumerRecord]) -> bool {
+        let Some(producer) = self.producer.take() else { return false };
+        let outcome = transaction(&producer, member, records).await;
+        let goes_on = match &outcome {
+            Ok(()) => true,
+            Err(error) if error.is_definite() => producer.abort_transaction().await.is_ok(),
+            Err(_) => false,
+        };
+        self.producer = goes_on.then_some(producer);
+        outcome.is_ok()
+    }
+
+    /// Has a producer; a new one after each that was given up, which decides what that left open.
+    async fn be_ready(&mut self) {
+        if self.producer.is_some() {
+            return;
+        }
+        self.producers += 1;
+        let name = format!("{}.writer.{}", self.name, self.producers);
+        let config = self.config.producer(&name, Some(&format!("writer-{}", self.worker)));
+        let producer = Producer::new(config, self.config.client.model());
+        self.producer = producer.init_transactions().await.is_ok().then_some(producer);
+    }
+}
+
+async fn transaction(
+    producer: &Producer,
+    member: &Member,
+    records: &[ConsumerRecord],
+) -> Result<(), client::Error> {
+    producer.begin_transaction()?;
+    let mut deliveries = Vec::with_capacity(records.len());
+    for record in records {
+        let result = ProducerRecord {
+            partition: TopicPartition::new(RESULTS, record.partition.partition),
+            key: None,
+            value: record.offset.to_string().into(),
+        };
+        deliveries.push(producer.send(result).await?);
+    }
+    producer.send_offsets_to_transaction(member.positions(), member.group_metadata()).await?;
+    for delivery in deliveries {
+        delivery.await?;
+    }
+    producer.commit_transaction().await
+}
