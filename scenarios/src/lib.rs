@@ -3,6 +3,7 @@
 //! * [`Scenario`]: a claim with its world, load and trouble; [`all`] lists them, one file each
 //! * [`Plan`], [`Recording`]: what a run is made of, as data; [`validate`] says whether it can be run
 //! * [`execute()`]: runs a plan and judges it; [`Outcome`] is what came of it, [`compare`] holds it against a recording
+//! * [`serve`]: the same agents for real clients, on real TCP
 //! * [`cluster`]: agents, coordinator and object store on machines of their own; [`execute_with`] takes other agents
 
 pub mod cluster;
@@ -11,6 +12,7 @@ mod coordinator;
 mod execute;
 mod explain;
 mod ground;
+mod http;
 mod log;
 mod looker;
 mod oracle;
@@ -19,6 +21,7 @@ mod plain;
 mod plan;
 mod safe_ground;
 mod scenario;
+pub mod serve;
 mod storm;
 mod story;
 mod torn_transaction;
