@@ -4,6 +4,7 @@
 //! * [`Plan`], [`Recording`]: what a run is made of, as data; [`validate`] says whether it can be run
 //! * [`execute()`]: runs a plan and judges it; [`Outcome`] is what came of it, [`compare`] holds it against a recording
 //! * [`serve`]: the same agents for real clients, on real TCP
+//! * [`proxy`]: holds, delays and resets frames between real clients and real brokers
 //! * [`cluster`]: agents, coordinator and object store on machines of their own; [`execute_with`] takes other agents
 
 pub mod cluster;
@@ -12,6 +13,7 @@ mod coordinator;
 mod execute;
 mod explain;
 mod ground;
+mod host_port;
 mod http;
 mod log;
 mod looker;
@@ -19,6 +21,7 @@ mod oracle;
 mod outcome;
 mod plain;
 mod plan;
+pub mod proxy;
 mod safe_ground;
 mod scenario;
 pub mod serve;
@@ -31,6 +34,7 @@ mod workload;
 pub use config::{Config, Profile};
 pub use coordinator::EtcdCoordinator;
 pub use execute::{execute, execute_with};
+pub use host_port::HostPort;
 pub use outcome::{Comparison, Outcome, compare, validate, variant_name};
 pub use plan::{Decision, Op, Operation, Plan, Recording, Send};
 pub use scenario::{Expect, Reading, Scenario, Switch, all, find, switches};

@@ -14,6 +14,7 @@ macro_rules! say {
 mod diff;
 mod list;
 mod options;
+mod proxy;
 mod replay;
 mod report;
 mod run;
@@ -61,6 +62,8 @@ enum Command {
     Shrink(shrink::Args),
     /// Serve real Kafka clients: agents on real TCP, over an embedded coordinator and store
     Serve(serve::Args),
+    /// Stand between real clients and real brokers, and hold, delay or reset their frames by name
+    Proxy(proxy::Args),
 }
 
 /// Runs the command.
@@ -73,6 +76,7 @@ pub(crate) fn main(cli: Cli) -> ExitCode {
         Command::Trace(args) => trace::run(&args),
         Command::Shrink(args) => shrink::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Proxy(args) => proxy::run(&args),
     };
     match result {
         Ok(Ending::Expected) => ExitCode::SUCCESS,

@@ -1,7 +1,8 @@
 //! `wavetank serve`
 
 use super::{CliResult, Ending, Unusable, options};
-use scenarios::serve::{HostPort, NewTopic, Options, Serving, Settings};
+use scenarios::HostPort;
+use scenarios::serve::{NewTopic, Options, Serving, Settings};
 use std::path::PathBuf;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -42,9 +43,13 @@ pub(super) fn run(args: &Args) -> CliResult {
         admin: args.admin.clone(),
         topics: args.topics.clone(),
     };
+    runtime()?.block_on(serve(options))
+}
+
+/// The threads of a command that serves.
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Unusable> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Unusable::new(format!("no threads to serve with: {error}")))?;
-    runtime.block_on(serve(options))
+    runtime.map_err(|error| Unusable::new(format!("no threads to serve with: {error}")))
 }
 
 /// The defaults, the file over them, single keys over that.

@@ -20,6 +20,7 @@ pub use seats::Stop;
 pub use settings::Settings;
 pub use topics::NewTopic;
 
+use crate::host_port::{self, HostPort, advertised_host, taken};
 use crate::http;
 use admin::Admin;
 use backend::Backend;
@@ -27,7 +28,6 @@ use broker::{Agent, AgentConfig, Readiness};
 use rt::net::TcpListener;
 use rt::time::{Instant, sleep};
 use seats::Seat;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,31 +46,6 @@ pub struct Options {
     pub admin: HostPort,
     /// Topics that are there when the cluster is ready.
     pub topics: Vec<NewTopic>,
-}
-
-/// A host and a port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostPort {
-    /// A name or an address; an IPv6 address in brackets.
-    pub host: String,
-    /// The port.
-    pub port: u16,
-}
-
-impl std::str::FromStr for HostPort {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parts = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-        let (host, port) = parts.filter(|(host, _)| !host.is_empty()).ok_or("write HOST:PORT")?;
-        Ok(HostPort { host: host.into(), port })
-    }
-}
-
-impl std::fmt::Display for HostPort {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
-    }
 }
 
 /// Pause between two looks at whether the agents are ready.
@@ -106,14 +81,14 @@ impl Serving {
         let admin = TcpListener::bind(&options.admin.to_string()).await;
         let admin = admin.map_err(|error| taken("--admin", &options.admin.to_string(), &error))?;
         let admin_address =
-            bound(&options.admin.host, &admin).map_err(|error| format!("--admin: {error}"))?;
+            host_port::bound(&options.admin.host, &admin).map_err(|error| format!("--admin: {error}"))?;
         let embedded = Backend::embedded(&options.settings).await;
         let backend =
             embedded.map_err(|error| format!("no loopback socket for the embedded models: {error}"))?;
         create_topics(&options, &backend).await?;
         let mut seats = Vec::with_capacity(listeners.len());
         for (listener, node_id) in listeners.into_iter().zip(1..) {
-            let address = bound(host, &listener).map_err(|error| format!("--listen: {error}"))?;
+            let address = host_port::bound(host, &listener).map_err(|error| format!("--listen: {error}"))?;
             let config = AgentConfig {
                 node_id,
                 advertised_host: advertised.clone(),
@@ -203,31 +178,4 @@ async fn create_topics(options: &Options, backend: &Backend) -> Result<(), Strin
         created.map_err(|problem| format!("--topic: {}:{}: {problem}", topic.name, topic.partitions))?;
     }
     Ok(())
-}
-
-/// The host that clients are told.
-fn advertised_host(listen: &str, advertise: Option<&str>) -> Result<String, String> {
-    match (advertise, listen) {
-        (Some(host), _) => Ok(host.to_string()),
-        (None, "0.0.0.0" | "[::]") => Err(format!(
-            "--listen: {listen} is every address of this machine: name one for clients with --advertise HOST"
-        )),
-        (None, host) => Ok(host.trim_matches(['[', ']']).to_string()),
-    }
-}
-
-/// Where a listener is, with its real port.
-fn bound(host: &str, listener: &TcpListener) -> io::Result<HostPort> {
-    Ok(HostPort { host: host.to_string(), port: listener.local_addr()?.port() })
-}
-
-fn taken(option: &str, address: &str, error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            format!(
-                "{option}: {address} is taken: stop what listens there, or choose another port (0 takes any free one)"
-            )
-        }
-        _ => format!("{option}: {address} cannot be listened on: {error}"),
-    }
 }
