@@ -187,3 +187,92 @@ fn encode<T: Encodable + HeaderVersion>(version: i16, header: &ResponseHeader, b
     body.encode(&mut frame, version).ok()?;
     Some(frame.freeze())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kafka_protocol::messages::api_versions_response::ApiVersion;
+    use kafka_protocol::messages::metadata_response::{MetadataResponseBroker, MetadataResponseTopic};
+    use kafka_protocol::messages::{ApiVersionsRequest, BrokerId, MetadataRequest, RequestHeader};
+    use kafka_protocol::protocol::Request;
+    use tokio::sync::mpsc;
+
+    fn asked<R: Request>(version: i16) -> Asked {
+        let header = RequestHeader::default()
+            .with_request_api_key(R::KEY)
+            .with_request_api_version(version)
+            .with_client_id(Some(StrBytes::from_static_str("c")));
+        let mut frame = BytesMut::new();
+        header.encode(&mut frame, R::header_version(version)).unwrap();
+        Asked::read(&frame.freeze()).unwrap()
+    }
+
+    /// Brokers of which one, at `localhost:7001`, was named.
+    async fn brokers() -> Brokers {
+        let (opened, _) = mpsc::unbounded_channel();
+        let brokers = Brokers::new("127.0.0.1:0".parse().unwrap(), "proxy".into(), opened);
+        brokers.add(&"localhost:7001".parse().unwrap()).await.unwrap();
+        brokers
+    }
+
+    #[tokio::test]
+    async fn addresses_are_replaced_and_the_rest_stays() {
+        let broker = |node_id: i32, host: &'static str, port| {
+            MetadataResponseBroker::default()
+                .with_node_id(BrokerId(node_id))
+                .with_host(StrBytes::from_static_str(host))
+                .with_port(port)
+                .with_rack(Some(StrBytes::from_static_str("r")))
+        };
+        let topic = MetadataResponseTopic::default()
+            .with_name(Some(StrBytes::from_static_str("orders").into()))
+            .with_topic_id("5f0c3c1e-8a5d-4b7c-9d53-0c2b7f0d8f10".parse().unwrap());
+        let mut body = MetadataResponse::default()
+            // The first by another of its names, the second unknown until now.
+            .with_brokers(vec![broker(4, "127.0.0.1", 7001), broker(5, "localhost", 7002)])
+            .with_topics(vec![topic]);
+        body.unknown_tagged_fields.insert(77, Bytes::from_static(b"later"));
+        let header = ResponseHeader::default().with_correlation_id(9);
+        let brokers = brokers().await;
+        for version in [9, 12, 13] {
+            let frame = encode(version, &header, &body).unwrap();
+            let answer = read(&asked::<MetadataRequest>(version), frame, &brokers).await;
+            let (got_header, got) = decode::<MetadataResponse>(&answer.frame, version).unwrap();
+            assert_eq!(got_header.correlation_id, 9);
+            let known = brokers.list().await;
+            assert_eq!(known.len(), 2);
+            let mut expected =
+                decode::<MetadataResponse>(&encode(version, &header, &body).unwrap(), version).unwrap().1;
+            for (broker, (_, _, local)) in expected.brokers.iter_mut().zip(&known) {
+                broker.host = StrBytes::from_static_str("proxy");
+                broker.port = i32::from(local.port);
+            }
+            assert_eq!(got, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_advertised_ends_where_addresses_can_be_read() {
+        let api = |key: ApiKey, max| {
+            ApiVersion::default().with_api_key(key as i16).with_min_version(0).with_max_version(max)
+        };
+        let body = ApiVersionsResponse::default().with_api_keys(vec![
+            api(ApiKey::Metadata, 99),
+            api(ApiKey::Heartbeat, 99),
+            api(ApiKey::Fetch, 12),
+        ]);
+        let frame = encode(3, &ResponseHeader::default(), &body).unwrap();
+        let answer = read(&asked::<ApiVersionsRequest>(3), frame, &brokers().await).await;
+        assert_eq!(answer.code, Some(0));
+        let (_, got) = decode::<ApiVersionsResponse>(&answer.frame, 3).unwrap();
+        let max: Vec<i16> = got.api_keys.iter().map(|api| api.max_version).collect();
+        assert_eq!(max, [13, 99, 12]);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_goes_on_as_it_is() {
+        let frame = Bytes::from_static(b"\0\0\0\x09what is this");
+        let answer = read(&asked::<MetadataRequest>(9), frame.clone(), &brokers().await).await;
+        assert_eq!((answer.frame, answer.code), (frame, None));
+    }
+}

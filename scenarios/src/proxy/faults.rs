@@ -255,11 +255,16 @@ impl Faults {
 
     /// Does what is due.
     fn advance(&mut self, now: Instant) {
-        while let Some(index) =
-            self.pending.iter().position(|(trigger, _)| matches!(trigger, Trigger::At(at) if *at <= now))
+        let due = |(trigger, _): &(Trigger, Action)| match trigger {
+            Trigger::At(at) if *at <= now => Some(*at),
+            _ => None,
+        };
+        while let Some((index, at)) =
+            self.pending.iter().enumerate().find_map(|(i, one)| Some((i, due(one)?)))
         {
             let (_, action) = self.pending.remove(index);
-            self.act(now, action);
+            // What lasts a while does so from its own moment, not from this look.
+            self.act(at, action);
         }
         self.walls.retain(|wall| now < wall.until);
     }
