@@ -16,7 +16,7 @@
 //! * `group`, `offsets`, `pending`: what groups committed, and what transactions are about to commit for them
 //! * `steward`, `expiry`, `membership`, `head_watch`, `chores`: what an agent does unasked
 //! * `collector`, `compaction`: chunks that nothing refers to, and chunks too small to keep
-//! * [`Health`], `memory`: what state an agent is in, and how much it takes on
+//! * [`Health`], [`Counters`], `memory`: what state an agent is in, what it counted, and how much it takes on
 //! * `connection`, `wire`, `api`: the door. Limits, lengths checked before anything is decoded, one file per API
 //! * `topics`, `topic_config`, `deletion`, `routing`: names, settings, their end, and places
 
@@ -32,6 +32,7 @@ mod compaction;
 mod config;
 mod connection;
 pub mod coordinator;
+mod counters;
 mod defects;
 mod deletion;
 mod expiry;
@@ -65,5 +66,6 @@ pub use config::{
     AgentConfig, ExpirationConfig, Outside, Routing, Timeouts, TransactionConfig, TransactionVersion,
 };
 pub use coordinator::Coordinator;
+pub use counters::{Calls, Counters, Counts, TIME_BOUNDS_S, Times, Volume};
 pub use defects::Defects;
 pub use health::{Dependency, Health, Readiness};

@@ -4,11 +4,12 @@
 //! |---|---|
 //! | `GET /health` | every agent: state, readiness, what is away and since when, lease |
 //! | `GET /ready` | 200 if every agent is ready, else 503 |
+//! | `GET /metrics` | what every agent counted, in Prometheus' text format |
 //! | `POST /agents/N/stop` | ends agent N as a crash does; with `?drain=true` in order |
 //! | `POST /agents/N/start` | starts agent N again, on its port |
 
-use super::Cluster;
 use super::seats::{Refused, Seat, Stop};
+use super::{Cluster, metrics};
 use crate::http::{Answers, Ask, Reply};
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -25,14 +26,14 @@ impl Answers for Admin {
                 true => Reply::text(StatusCode::OK, "ready"),
                 false => Reply::text(StatusCode::SERVICE_UNAVAILABLE, "not ready: see /health"),
             },
+            (&Method::GET, ["metrics"]) => metrics::reply(&self.0),
             (&Method::POST, ["agents", node_id, action]) => self.act(node_id, action, &ask.query).await,
             _ => Reply::text(StatusCode::NOT_FOUND, USAGE),
         }
     }
 }
 
-const USAGE: &str =
-    "GET /health, GET /ready, POST /agents/N/stop, POST /agents/N/stop?drain=true, POST /agents/N/start";
+const USAGE: &str = "GET /health, GET /ready, GET /metrics, POST /agents/N/stop, POST /agents/N/stop?drain=true, POST /agents/N/start";
 
 impl Admin {
     fn health(&self) -> Value {
@@ -61,7 +62,7 @@ impl Admin {
 }
 
 fn agent(seat: &Seat) -> Value {
-    let health = seat.health();
+    let health = seat.handles().map(|handles| handles.health);
     let away = health.iter().flat_map(|health| health.away());
     let away: Vec<Value> = away
         .map(|(dependency, since)| {

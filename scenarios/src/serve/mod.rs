@@ -4,7 +4,7 @@
 //! * [`Serving`]: a cluster that serves; it is ended in order by [`Serving::drain`], or dropped
 //! * `seats`: its agents, each of which can be ended and started while the others go on
 //! * `backend`: the coordinator and the store they stand on
-//! * `admin`: health, readiness, and the way to an agent, over HTTP
+//! * `admin`: health, readiness, and the way to an agent, over HTTP; `metrics`: what agents counted, for Prometheus
 //! * `topics`: what is there from the start
 //!
 //! Limits. Agents share one process: none can be paused alone, and memory is common. What the embedded models hold ends
@@ -12,6 +12,7 @@
 
 mod admin;
 mod backend;
+mod metrics;
 mod seats;
 mod settings;
 mod topics;
@@ -163,7 +164,9 @@ impl Serving {
 
 impl Cluster {
     fn is_ready(&self) -> bool {
-        let ready = |seat: &Seat| seat.health().is_some_and(|health| health.readiness() == Readiness::Ready);
+        let ready = |seat: &Seat| {
+            seat.handles().is_some_and(|handles| handles.health.readiness() == Readiness::Ready)
+        };
         self.seats.iter().all(ready)
     }
 }

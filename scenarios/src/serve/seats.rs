@@ -1,7 +1,7 @@
 //! The agents of a served cluster, each of which can be ended and started while the others go on.
 
 use super::backend::Backend;
-use broker::{Agent, AgentConfig, Health};
+use broker::{Agent, AgentConfig, Counters, Health};
 use rt::JoinHandle;
 use rt::net::TcpListener;
 use std::io;
@@ -25,11 +25,18 @@ pub(super) struct Seat {
 enum State {
     Stopped,
     /// A start or an end is under way.
-    Changing(Option<Health>),
+    Changing(Option<Handles>),
     Running {
-        health: Health,
+        handles: Handles,
         task: JoinHandle<()>,
     },
+}
+
+/// What an agent tells of itself.
+#[derive(Clone)]
+pub(super) struct Handles {
+    pub(super) health: Health,
+    pub(super) counters: Counters,
 }
 
 /// Why an agent is not started or ended.
@@ -65,12 +72,12 @@ impl Seat {
         }
     }
 
-    /// The health of the agent, if there is one.
-    pub(super) fn health(&self) -> Option<Health> {
+    /// What the agent tells of itself, if there is one.
+    pub(super) fn handles(&self) -> Option<Handles> {
         match &*self.lock() {
             State::Stopped => None,
-            State::Changing(health) => health.clone(),
-            State::Running { health, .. } => Some(health.clone()),
+            State::Changing(handles) => handles.clone(),
+            State::Running { handles, .. } => Some(handles.clone()),
         }
     }
 
@@ -79,12 +86,12 @@ impl Seat {
         let task = {
             let mut state = self.lock();
             match std::mem::replace(&mut *state, State::Stopped) {
-                State::Running { health, task } => {
-                    *state = State::Changing(Some(health.clone()));
+                State::Running { handles, task } => {
                     match stop {
                         Stop::Crash => task.abort(),
-                        Stop::Drain => health.drain(),
+                        Stop::Drain => handles.health.drain(),
                     }
+                    *state = State::Changing(Some(handles));
                     task
                 }
                 other => {
@@ -124,8 +131,8 @@ impl Seat {
 
 fn start(config: &AgentConfig, listener: TcpListener, backend: &Backend) -> State {
     let agent = Agent::new(config.clone(), backend.coordinator(), backend.store());
-    let health = agent.health();
-    State::Running { health, task: rt::spawn("serve.agent", agent.serve(listener)) }
+    let handles = Handles { health: agent.health(), counters: agent.counters() };
+    State::Running { handles, task: rt::spawn("serve.agent", agent.serve(listener)) }
 }
 
 /// Listens on `host:port` for each of `count` agents: on `port` and the ones after it, on any if it is 0.

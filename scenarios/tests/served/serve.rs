@@ -89,3 +89,61 @@ async fn draining_ends_every_agent() {
         assert!(rt::net::TcpStream::connect(&server).await.is_err(), "{server} still listens");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_agents_do_is_counted() {
+    let serving = serve(2, settings(2)).await;
+    let servers = serving.bootstrap_servers();
+    // A transaction of three records.
+    let jt = producer(vec![servers[0].clone()], "jt1", true, Variant::Java4);
+    jt.init_transactions().await.unwrap();
+    jt.begin_transaction().unwrap();
+    let sent = [send(&jt, 0, "a").await, send(&jt, 0, "b").await, send(&jt, 0, "c").await];
+    for delivery in sent {
+        delivery.await.unwrap();
+    }
+    jt.commit_transaction().await.unwrap();
+    read(vec![servers[0].clone()], ReadCommitted, 3).await;
+    let (status, text) = http(serving.admin(), "GET", "/metrics", "").await;
+    assert_eq!(status, 200);
+    let all: Vec<(&str, f64)> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.rsplit_once(' ').unwrap())
+        .map(|(series, value)| (series, value.parse().unwrap()))
+        .collect();
+    let value = |series: &str| {
+        let found = all.iter().find(|(other, _)| *other == series);
+        found.unwrap_or_else(|| panic!("no {series} in\n{text}")).1
+    };
+    // Of which agent the client asks what is its own affair: it learns of both, and either leads where it is asked.
+    let sum = |name: &str, labels: &str| -> f64 {
+        let of = |agent: u8| {
+            let series = format!("wavetank_{name}{{agent=\"{agent}\"{labels}}}");
+            all.iter().find(|(other, _)| *other == series).map_or(0.0, |(_, value)| *value)
+        };
+        of(1) + of(2)
+    };
+    assert_eq!(value("wavetank_agent_up{agent=\"2\"}"), 1.0);
+    assert_eq!(value("wavetank_agent_ready{agent=\"1\"}"), 1.0);
+    assert_eq!(value("wavetank_agent_lease{agent=\"1\"}"), 1.0);
+    assert_eq!(value("wavetank_dependency_away{agent=\"1\",dependency=\"store\"}"), 0.0);
+    assert_eq!(sum("produced_records_total", ""), 3.0);
+    // The three, and the marker.
+    assert!(sum("fetched_records_total", "") >= 3.0, "{text}");
+    // A batch's header is 61 bytes long, a record of one byte 8.
+    assert!(sum("produced_bytes_total", "") >= 85.0, "{text}");
+    assert_eq!(sum("chunk_bytes_total", ""), sum("produced_bytes_total", ""));
+    assert_eq!(sum("transactions_ended_total", ",decision=\"commit\",by=\"client\""), 1.0);
+    assert_eq!(sum("requests_total", ",api=\"EndTxn\",error=\"NONE\""), 1.0);
+    assert_eq!(sum("request_seconds_count", ",api=\"EndTxn\""), 1.0);
+    assert_eq!(sum("request_seconds_bucket", ",api=\"EndTxn\",le=\"+Inf\""), 1.0);
+    assert!(sum("dependency_seconds_count", ",dependency=\"coordinator\"") > 5.0, "{text}");
+    assert_eq!(sum("dependency_failures_total", ",dependency=\"store\""), 0.0);
+    assert!(sum("connections_accepted_total", "") >= 2.0, "{text}");
+    drop(jt);
+    assert_eq!(http(serving.admin(), "POST", "/agents/2/stop", "").await.0, 200);
+    let (_, text) = http(serving.admin(), "GET", "/metrics", "").await;
+    assert!(text.contains("wavetank_agent_up{agent=\"2\"} 0\n"), "{text}");
+    assert!(!text.contains("wavetank_connections{agent=\"2\"}"), "{text}");
+}
