@@ -18,7 +18,7 @@
 //! * `offsets`, `pending`: what groups committed, and what transactions are about to commit for them
 //! * `steward`, `expiry`, `membership`, `prefix_watch`, `chores`: what an agent does unasked
 //! * `collector`, `compaction`: chunks that nothing refers to, and chunks too small to keep
-//! * [`Health`], `memory`: what state an agent is in, and how much it takes on
+//! * [`Health`], [`Counters`], `memory`: what state an agent is in, what it counted, and how much it takes on
 //! * `connection`, `wire`, `api`: the door. Limits, lengths checked before anything is decoded, one file per API
 //! * `topics`, `topic_config`, `deletion`, `routing`: names, settings, their end, and places
 
@@ -34,6 +34,7 @@ mod compaction;
 mod config;
 mod connection;
 pub mod coordinator;
+mod counters;
 mod decompress;
 mod defects;
 mod deletion;
@@ -69,5 +70,6 @@ pub use config::{
     TransactionVersion,
 };
 pub use coordinator::Coordinator;
+pub use counters::{Calls, Counters, Counts, TIME_BOUNDS_S, Times, Volume};
 pub use defects::Defects;
 pub use health::{Dependency, Health, Readiness};

@@ -28,6 +28,7 @@ mod metadata;
 mod offset_commit;
 mod offset_fetch;
 mod offset_for_leader_epoch;
+mod outcome;
 mod produce;
 mod refuse;
 mod sync_group;
@@ -41,6 +42,8 @@ use bytes::{Bytes, BytesMut};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{ApiKey, RequestHeader, ResponseHeader};
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, StrBytes};
+use outcome::Outcome;
+use rt::time::Instant;
 
 /// An API's versions: advertised from `min`, served from `served_min`, both up to `max`, or up to `max_v1` where
 /// transaction version 1 is offered.
@@ -111,6 +114,8 @@ pub(crate) enum Answer {
 pub(crate) struct Label {
     api: ApiKey,
     code: Option<i16>,
+    /// What it is counted by; not told.
+    outcome: i16,
 }
 
 impl std::fmt::Display for Label {
@@ -172,7 +177,7 @@ impl Request {
         T::decode(&mut self.body, self.version).ok()
     }
 
-    fn reply<T: Encodable + HeaderVersion>(
+    fn reply<T: Encodable + HeaderVersion + Outcome>(
         &self,
         version: i16,
         body: &T,
@@ -185,7 +190,10 @@ impl Request {
         frame.extend_from_slice(&i32::try_from(size).ok()?.to_be_bytes());
         header.encode(&mut frame, header_version).ok()?;
         body.encode(&mut frame, version).ok()?;
-        Some(Answer::Reply { frame: frame.freeze(), label: Label { api: self.api, code } })
+        Some(Answer::Reply {
+            frame: frame.freeze(),
+            label: Label { api: self.api, code, outcome: body.code() },
+        })
     }
 }
 
@@ -199,9 +207,22 @@ fn told(api: ApiKey, malformed: Malformed) -> Malformed {
 /// `peer` is the address it came from.
 pub(crate) async fn handle(context: &Context, frame: Bytes, peer: &str, held: &mut Held<'_>) -> Answer {
     match Request::read(frame, context.config.transactions.version) {
-        Some(request) => answer(context, request, peer, held).await.unwrap_or(Answer::Close),
+        Some(request) => counted(context, request, peer, held).await,
         None => Answer::Close,
     }
+}
+
+async fn counted(context: &Context, request: Request, peer: &str, held: &mut Held<'_>) -> Answer {
+    let (api, begun) = (request.api, Instant::now());
+    let answer = answer(context, request, peer, held).await.unwrap_or(Answer::Close);
+    let code = match &answer {
+        Answer::Reply { label, .. } => label.outcome,
+        Answer::Nothing => 0,
+        // Whatever was wrong, the client is told by the end of its connection.
+        Answer::Close => ResponseError::InvalidRequest.code(),
+    };
+    context.counters.request(api, code, begun.elapsed());
+    answer
 }
 
 async fn answer(context: &Context, mut request: Request, peer: &str, held: &mut Held<'_>) -> Option<Answer> {
@@ -304,7 +325,7 @@ mod tests {
 
     #[test]
     fn labels_name_the_api_and_its_code() {
-        assert_eq!(Label { api: ApiKey::EndTxn, code: Some(0) }.to_string(), "EndTxn.reply 0");
-        assert_eq!(Label { api: ApiKey::Produce, code: None }.to_string(), "Produce.reply");
+        assert_eq!(Label { api: ApiKey::EndTxn, code: Some(0), outcome: 0 }.to_string(), "EndTxn.reply 0");
+        assert_eq!(Label { api: ApiKey::Produce, code: None, outcome: 0 }.to_string(), "Produce.reply");
     }
 }

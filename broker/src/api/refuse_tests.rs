@@ -108,7 +108,7 @@ fn no_other_file_gives_an_answer_its_error_code() {
         "add_offsets_to_txn" "add_partitions_to_txn" "api_versions" "create_partitions" "create_topics" "delete_records"
         "delete_topics" "describe_cluster" "describe_configs" "describe_producers" "describe_transactions" "described" "end_txn" "fetch"
         "find_coordinator" "heartbeat" "init_producer_id" "join_group" "leave_group" "list_offsets" "list_transactions" "metadata" "offset_commit" "offset_fetch"
-        "offset_for_leader_epoch" "produce" "sync_group" "txn_offset_commit"
+        "offset_for_leader_epoch" "outcome" "produce" "sync_group" "txn_offset_commit"
     };
     let modules =
         include_str!("mod.rs").lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));

@@ -326,6 +326,8 @@ impl Append<'_> {
     fn settle(&mut self, plans: &[Plan], began: bool) {
         for plan in plans {
             let item = &mut self.items[plan.item];
+            let count = u64::from(item.batch.header.count.unsigned_abs());
+            self.context.counters.produced(count, item.batch.bytes.len());
             let base_offset = plan.head.next_offset - i64::from(item.batch.header.count);
             let log_start_offset = plan.head.log_start_offset;
             item.settle(Placed { base_offset, log_start_offset }, began && plan.joins);
