@@ -4,6 +4,7 @@
 mod admin;
 mod allocations;
 mod calls;
+mod clients;
 mod door;
 mod errors;
 mod harness;
