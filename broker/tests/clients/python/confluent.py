@@ -121,7 +121,12 @@ def admin():
     expect("retention.bytes", config["retention.bytes"].value, "-1")
 
     done(a.create_partitions([NewPartitions(topic, 5)]))
-    expect("partitions afterwards", len(admin_client().list_topics(topic, timeout=30).topics[topic].partitions), 5)
+
+    def partitions():
+        return len(a.list_topics(topic, timeout=30).topics[topic].partitions)
+
+    # A controller answers before its brokers know.
+    suite.until("there are five partitions", lambda: partitions() == 5, partitions)
     expect_code("fewer partitions", KafkaError.INVALID_PARTITIONS, lambda: done(a.create_partitions([NewPartitions(topic, 2)])))
 
     done(a.delete_topics([topic]))

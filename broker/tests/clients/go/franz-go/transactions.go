@@ -39,16 +39,16 @@ func commitAndAbort() {
 
 // transactionOffsets copies a topic by transactions that carry the group's offsets: an aborted one moves nothing, and is done again.
 func transactionOffsets() {
-	input, output := newTopic("txn-input", groupPartitions), newTopic("txn-output", 1)
+	input, output := newTopic("txn-input", suite.GroupPartitions), newTopic("txn-output", 1)
 	sent := send(input, "a", 10)
 	session := suite.Get(kgo.NewGroupTransactSession(append(slices.Clone(classic), kgo.SeedBrokers(suite.Bootstrap),
 		kgo.TransactionalID(input), kgo.ConsumerGroup(input), kgo.ConsumeTopics(input), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...))
 	defer session.Close()
 	suite.Expect("records of an aborted round", copied(session, output, len(sent), kgo.TryAbort), len(sent))
-	suite.Expect("offsets after an abort", committed(input), slices.Repeat([]int64{-1}, groupPartitions))
+	suite.Expect("offsets after an abort", committed(input), suite.Everywhere(-1))
 	suite.Expect("records of a committed round", copied(session, output, len(sent), kgo.TryCommit), len(sent))
-	untilCommitted(input, 10)
+	suite.UntilCommitted(func() []int64 { return committed(input) }, 10)
 	found := values(output, 0, kgo.ReadCommitted())
 	slices.Sort(found)
 	suite.Expect("copied values", found, sent)
