@@ -1,4 +1,4 @@
-"""The suite of librdkafka by its Python client, confluent-kafka: admin, records, groups. Transactions are in confluent_transactions.py."""
+"""The suite of librdkafka by its Python client, confluent-kafka: admin, records, groups. Transactions are in confluent_suite.py."""
 
 import functools
 import time
