@@ -5,6 +5,7 @@ mod admin;
 mod allocations;
 mod append;
 mod calls;
+mod clients;
 mod door;
 mod errors;
 mod groups;
