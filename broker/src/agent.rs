@@ -131,6 +131,7 @@ impl Agent {
         tasks.spawn("agent.head-watch", prefix_watch::run(context.clone(), |context| &context.heads));
         tasks.spawn("agent.group-watch", prefix_watch::run(context.clone(), |context| &context.group_states));
         tasks.spawn("agent.agent-watch", prefix_watch::run(context.clone(), |context| &context.agents));
+        tasks.spawn("agent.group-retention", group::retain(context.clone()));
         tasks.spawn("agent.group-keeper", group::run(context.clone()));
         tasks.spawn("agent.steward", steward::run(context.clone()));
         tasks.spawn("agent.retention", chores::retain(context.clone()));

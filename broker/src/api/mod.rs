@@ -8,10 +8,12 @@ mod add_partitions_to_txn;
 mod api_versions;
 mod create_partitions;
 mod create_topics;
+mod delete_groups;
 mod delete_records;
 mod delete_topics;
 mod describe_cluster;
 mod describe_configs;
+mod describe_groups;
 mod describe_producers;
 mod describe_transactions;
 mod described;
@@ -22,10 +24,12 @@ mod heartbeat;
 mod init_producer_id;
 mod join_group;
 mod leave_group;
+mod list_groups;
 mod list_offsets;
 mod list_transactions;
 mod metadata;
 mod offset_commit;
+mod offset_delete;
 mod offset_fetch;
 mod offset_for_leader_epoch;
 mod outcome;
@@ -69,7 +73,7 @@ impl Api {
 }
 
 /// Everything served, by API key.
-const APIS: [Api; 27] = [
+const APIS: [Api; 31] = [
     Api { served_min: 3, ..api(ApiKey::Produce, 0, 12) },
     api(ApiKey::Fetch, 4, 16),
     api(ApiKey::ListOffsets, 1, 8),
@@ -81,6 +85,8 @@ const APIS: [Api; 27] = [
     api(ApiKey::Heartbeat, 0, 4),
     api(ApiKey::LeaveGroup, 0, 5),
     api(ApiKey::SyncGroup, 0, 5),
+    api(ApiKey::DescribeGroups, 0, 6),
+    api(ApiKey::ListGroups, 0, 5),
     api(ApiKey::ApiVersions, 0, 4),
     api(ApiKey::CreateTopics, 2, 7),
     api(ApiKey::DeleteTopics, 1, 6),
@@ -93,6 +99,8 @@ const APIS: [Api; 27] = [
     Api { max_v1: 4, ..api(ApiKey::TxnOffsetCommit, 0, 5) },
     api(ApiKey::DescribeConfigs, 1, 4),
     api(ApiKey::CreatePartitions, 0, 3),
+    api(ApiKey::DeleteGroups, 0, 2),
+    api(ApiKey::OffsetDelete, 0, 0),
     api(ApiKey::DescribeCluster, 0, 2),
     api(ApiKey::DescribeProducers, 0, 0),
     api(ApiKey::DescribeTransactions, 0, 0),
@@ -267,6 +275,10 @@ async fn answer(context: &Context, mut request: Request, peer: &str, held: &mut 
         ApiKey::LeaveGroup => serve!(leave_group, with its code),
         ApiKey::OffsetCommit => serve!(offset_commit),
         ApiKey::OffsetFetch => serve!(offset_fetch),
+        ApiKey::OffsetDelete => serve!(offset_delete, with its code),
+        ApiKey::DescribeGroups => serve!(describe_groups),
+        ApiKey::ListGroups => serve!(list_groups, with its code),
+        ApiKey::DeleteGroups => serve!(delete_groups),
         ApiKey::FindCoordinator => serve!(find_coordinator),
         ApiKey::CreateTopics => serve!(create_topics),
         ApiKey::DeleteRecords => serve!(delete_records),
