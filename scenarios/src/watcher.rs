@@ -66,7 +66,7 @@ impl Watcher {
 }
 
 /// Waits until the group has committed the end of every partition: the offset after the last record that a consumer
-/// sees. Then, or when it gives up, the members may go.
+/// sees; notes where it has not when it gives up.
 pub(crate) async fn drain(config: Config, log: Log) {
     let ends: BTreeMap<i32, i64> = {
         let facts = log.lock();
@@ -83,9 +83,7 @@ pub(crate) async fn drain(config: Config, log: Log) {
         let behind = ends.iter().filter(|(partition, end)| found.get(partition).is_none_or(|at| at < end));
         let behind: Vec<i32> = behind.map(|(partition, _)| *partition).collect();
         if behind.is_empty() || deadline <= Instant::now() {
-            let mut facts = log.lock();
-            facts.drained = true;
-            facts.behind = behind;
+            log.lock().behind = behind;
             return;
         }
         sleep(PAUSE).await;
