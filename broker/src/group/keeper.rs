@@ -6,7 +6,7 @@
 //! timer began: its write compares the tenure.
 //!
 //! Nobody is silent while the agent cannot hear: when a timer is looked at much later than it ran out (the process was
-//! paused), when the coordinator does not answer, or when the tenure is new, sessions begin anew.
+//! paused), as long as the coordinator does not answer, or when the tenure is new, sessions begin anew.
 //!
 //! Limit: an agent that is always later than [`LATE`] expires nobody.
 
@@ -18,6 +18,7 @@ use crate::codec;
 use crate::config::AgentConfig;
 use crate::coordinator::Range;
 use crate::gate::Fault;
+use crate::health::Dependency;
 use crate::layout;
 use rt::choice::{choice, stable_hash};
 use rt::time::{Instant, sleep_until};
@@ -232,8 +233,9 @@ pub(crate) async fn run(context: Arc<Context>) {
             () = keeper.armed.notified() => continue,
             () = context.agents.any_changed_after(scanned), if scanned > 0 => next_scan = Instant::now(),
         }
-        if Instant::now() - wake > LATE {
-            rt::mark!(reachable, "a pause of the owner was held against nobody");
+        let late = Instant::now() - wake > LATE;
+        if late || context.health.is_away(Dependency::Coordinator) {
+            rt::mark!(reachable, "a pause of the owner or the coordinator was held against nobody");
             keeper.forgive(None);
         }
         if Instant::now() >= next_scan {

@@ -342,6 +342,10 @@ fn the_only_leader_epoch_ends_at_the_high_watermark() {
 fn coordinators_are_found_one_by_one_and_in_batches() {
     World::default().run(|cluster| async move {
         let mut agent = cluster.connect("agent-1").await;
+        // A group is owned by who is registered.
+        while cluster.keys("agents/").await.is_empty() {
+            again().await;
+        }
         for version in 0..=6 {
             for key_type in (0..=2).filter(|key_type| version > 0 || *key_type == 0) {
                 let request = FindCoordinatorRequest::default().with_key_type(key_type);

@@ -94,7 +94,8 @@ fn who_does_not_join_anew_in_time_is_out() {
         let began = Instant::now();
         a.send_join().await;
         // b beats, but does not come.
-        while began.elapsed() < Duration::from_secs(19) {
+        again().await;
+        while began.elapsed() < Duration::from_secs(16) {
             assert_eq!(b.beat().await, 27);
             sleep(Duration::from_secs(3)).await;
         }
@@ -157,7 +158,8 @@ fn a_static_member_that_restarts_goes_on_in_the_same_generation() {
         assert_eq!((b.beat().await, a.beat().await, back.beat().await), (0, 82, 0));
         assert_eq!(a.join().await.error_code, 82);
         assert_eq!((a.sync(&[]).await.0, a.leave().await), (82, 82));
-        assert_eq!((back.commit(1).await, a.commit(1).await), (3, 82), "the topic is not there");
+        back.agent.create_topic("t", 1, &[]).await;
+        assert_eq!((back.commit(1).await, a.commit(1).await), (0, 82));
     });
 }
 

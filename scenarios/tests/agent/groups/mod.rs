@@ -193,3 +193,14 @@ async fn two_members(cluster: Cluster, owner: &str) -> [Member; 2] {
     assert_eq!(b.synced().await, (0, "1".to_string()));
     [a, b]
 }
+
+/// Both join anew, the leader first: the next generation is made of the two.
+async fn join_anew([a, b]: &mut [Member; 2]) {
+    a.send_join().await;
+    while b.beat().await != 27 {
+        again().await;
+    }
+    b.send_join().await;
+    let generation = a.generation + 1;
+    assert_eq!((a.generation().await, b.generation().await), ((generation, true, 2), (generation, false, 0)));
+}
