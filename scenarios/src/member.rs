@@ -107,7 +107,7 @@ impl Writer<'_> {
     /// not know: then whatever there is was decided before the next transaction.
     async fn write(&mut self, member: &Member, records: &[ConsumerRecord]) -> bool {
         let Some(producer) = self.producer.take() else { return false };
-        let outcome = transaction(&producer, member, records).await;
+        let outcome = transaction(&producer, &self.producer_name(), member, records).await;
         let goes_on = match &outcome {
             Ok(()) => true,
             Err(error) if error.is_definite() => producer.abort_transaction().await.is_ok(),
@@ -117,31 +117,37 @@ impl Writer<'_> {
         outcome.is_ok()
     }
 
+    fn producer_name(&self) -> String {
+        format!("{}.writer.{}", self.name, self.producers)
+    }
+
     /// Has a producer; a new one after each that was given up, which decides what that left open.
     async fn be_ready(&mut self) {
         if self.producer.is_some() {
             return;
         }
         self.producers += 1;
-        let name = format!("{}.writer.{}", self.name, self.producers);
+        let name = self.producer_name();
         let config = self.config.producer(&name, Some(&format!("writer-{}", self.worker)));
         let producer = Producer::new(config, self.config.client.model());
         self.producer = producer.init_transactions().await.is_ok().then_some(producer);
     }
 }
 
+/// The payload of a result is where its record was read, and in which attempt it was made: no two are the same.
 async fn transaction(
     producer: &Producer,
+    name: &str,
     member: &Member,
     records: &[ConsumerRecord],
 ) -> Result<(), client::Error> {
-    producer.begin_transaction()?;
+    let number = producer.begin_transaction()?;
     let mut deliveries = Vec::with_capacity(records.len());
     for record in records {
         let result = ProducerRecord {
             partition: TopicPartition::new(RESULTS, record.partition.partition),
             key: None,
-            value: record.offset.to_string().into(),
+            value: format!("{} {name} {number}", record.offset).into(),
         };
         deliveries.push(producer.send(result).await?);
     }

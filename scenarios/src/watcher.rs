@@ -106,8 +106,8 @@ pub(crate) async fn results(config: Config, log: Log) {
         let records = consumer.poll(RESULTS_POLL_MS).await.unwrap_or_default();
         quiet = if records.is_empty() { quiet + 1 } else { 0 };
         let of = records.iter().map(|record| {
-            let offset =
-                record.value.as_deref().and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
+            let words = record.value.as_deref().and_then(|value| std::str::from_utf8(value).ok());
+            let offset = words.and_then(|words| words.split(' ').next()?.parse().ok());
             (i64::from(record.partition.partition), offset.unwrap_or(-1))
         });
         log.lock().results.extend(of);
