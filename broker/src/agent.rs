@@ -4,6 +4,7 @@ use crate::api::{self, Answer};
 use crate::chunks::Chunks;
 use crate::config::AgentConfig;
 use crate::coordinator::Coordinator;
+use crate::counters::Counters;
 use crate::gate::{Gate, Patience};
 use crate::group::{self, Keeper};
 use crate::health::Health;
@@ -42,6 +43,7 @@ pub(crate) struct Context {
     pub(crate) topic_names: TopicNames,
     pub(crate) steward: Steward,
     pub(crate) health: Health,
+    pub(crate) counters: Counters,
     pub(crate) memory: RequestMemory,
 }
 
@@ -78,10 +80,10 @@ impl Agent {
     pub fn new(config: AgentConfig, coordinator: Arc<dyn Coordinator>, store: Arc<dyn ObjectStore>) -> Self {
         let (steward, prepared) = Steward::new();
         let (writer, inbox) = Writer::new();
-        let health = Health::new(config.node_id);
+        let (health, counters) = (Health::new(config.node_id), Counters::default());
         let context = Context {
-            gate: Gate::new(coordinator, config.coordinator_timeout_ms, health.clone()),
-            chunks: Chunks::new(store, config.store_timeout_ms, config.cache_max_bytes, health.clone()),
+            gate: Gate::new(coordinator, config.coordinator_timeout_ms, health.clone(), counters.clone()),
+            chunks: Chunks::new(store, &config, health.clone(), counters.clone()),
             writer,
             lines: Lines::default(),
             group_lines: Lines::default(),
@@ -92,6 +94,7 @@ impl Agent {
             topic_names: TopicNames::default(),
             steward,
             health,
+            counters,
             memory: RequestMemory::new(config.queued_max_request_bytes),
             config,
         };
@@ -101,6 +104,11 @@ impl Agent {
     /// The agent's health, and the way to end it in order.
     pub fn health(&self) -> Health {
         self.context.health.clone()
+    }
+
+    /// What the agent counts.
+    pub fn counters(&self) -> Counters {
+        self.context.counters.clone()
     }
 
     /// Executes one request as if it had come on a connection: its frame without the length in, the answer's frame out.
@@ -123,6 +131,7 @@ impl Agent {
         tasks.spawn("agent.head-watch", prefix_watch::run(context.clone(), |context| &context.heads));
         tasks.spawn("agent.group-watch", prefix_watch::run(context.clone(), |context| &context.group_states));
         tasks.spawn("agent.agent-watch", prefix_watch::run(context.clone(), |context| &context.agents));
+        tasks.spawn("agent.group-retention", group::retain(context.clone()));
         tasks.spawn("agent.group-keeper", group::run(context.clone()));
         tasks.spawn("agent.steward", steward::run(context.clone()));
         tasks.spawn("agent.retention", chores::retain(context.clone()));
@@ -140,6 +149,7 @@ impl Agent {
                 _ = finishing.join_next(), if !finishing.is_empty() => {}
                 accepted = listener.accept() => match accepted {
                     Ok(_) if connections.len() >= context.config.connections_max => {
+                        context.counters.connection_refused();
                         rt::mark!(reachable, "a connection beyond the limit was closed");
                     }
                     Ok(stream) => {

@@ -1,12 +1,15 @@
 //! Record batches (magic 2) as opaque bytes: read the header, check it, patch what lies outside the CRC, and write
-//! control batches. Records are only walked to count them and to answer a timestamp lookup, and only where they are not
-//! compressed: the count of a compressed batch is believed.
+//! control batches. Records are only walked to count them and to answer a timestamp lookup. Of a batch with more than
+//! [`RECORDS_MAX_BYTES`] of records the rest is believed.
 //!
 //! Layout: Kafka's docs, "Message format, record batch". Rules for a produced batch: kafka.md 1.4, after
 //! `ProduceRequest.validateRecords` and `LogValidator`.
 
+use crate::decompress::{self, RECORDS_MAX_BYTES};
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::ResponseError;
+use std::io::{self, BufRead, ErrorKind, Read};
+use std::ops::ControlFlow;
 
 /// Bytes before the records.
 pub(crate) const HEADER_BYTES: usize = 61;
@@ -76,31 +79,27 @@ pub(crate) fn check(records: &[u8]) -> Result<Header, ResponseError> {
         return Err(ResponseError::CorruptMessage);
     }
     let header = check_header(records)?;
-    let walkable = get_i16(records, ATTRIBUTES_AT) & CODEC_MASK == 0;
-    if !walkable || holds(&records[HEADER_BYTES..], header.count) {
-        Ok(header)
-    } else {
-        Err(ResponseError::InvalidRecord)
-    }
+    let codec = get_i16(records, ATTRIBUTES_AT) & CODEC_MASK;
+    let holds = match codec {
+        0 => holds(&records[HEADER_BYTES..], header.count),
+        _ => decompress::records(codec, &records[HEADER_BYTES..])
+            .is_ok_and(|records| holds(records, header.count)),
+    };
+    if holds { Ok(header) } else { Err(ResponseError::InvalidRecord) }
 }
 
-/// Whether these bytes are exactly `count` records, by their lengths and offset deltas; offsets are given out by the count.
-fn holds(mut records: &[u8], count: i32) -> bool {
-    for n in 0..count {
-        let length = get_varint(&mut records).and_then(|length| usize::try_from(length).ok());
-        match length.and_then(|length| records.split_at_checked(length)) {
-            Some((record, rest)) if offset_delta(record) == Some(i64::from(n)) => records = rest,
-            _ => return false,
-        }
+/// Whether these are exactly `count` records, by their lengths and offset deltas; offsets are given out by the count.
+fn holds(records: impl BufRead, count: i32) -> bool {
+    let mut next = 0;
+    let walked = walk(records, |record| {
+        let in_order = record.offset_delta == next && next < i64::from(count);
+        next += 1;
+        if in_order { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    match walked {
+        Ok(Walked::ToTheEnd { bytes }) => next == i64::from(count) || bytes >= RECORDS_MAX_BYTES,
+        Ok(Walked::Stopped) | Err(_) => false,
     }
-    records.is_empty()
-}
-
-/// The offset delta of a record whose length was read.
-fn offset_delta(record: &[u8]) -> Option<i64> {
-    let mut rest = record.get(1..)?;
-    let _timestamp_delta = get_varint(&mut rest)?;
-    get_varint(&mut rest)
 }
 
 fn check_header(records: &[u8]) -> Result<Header, ResponseError> {
@@ -160,38 +159,89 @@ pub(crate) fn marker(
 }
 
 /// The first record at or after `timestamp_ms`, from offset delta `from_delta` on: its offset delta and its own timestamp.
-/// `None` when there is none, or when the records are compressed and cannot be walked.
+/// `None` when there is none, or when the records cannot be read that far.
 pub(crate) fn find_timestamp(batch: &Bytes, from_delta: i64, timestamp_ms: i64) -> Option<(i64, i64)> {
-    if batch.len() < HEADER_BYTES || get_i16(batch, ATTRIBUTES_AT) & CODEC_MASK != 0 {
-        return None;
-    }
+    let compressed = batch.get(HEADER_BYTES..)?;
     let base = get_i64(batch, BASE_TIMESTAMP_AT);
-    let mut rest = &batch[HEADER_BYTES..];
-    while !rest.is_empty() {
-        let length = usize::try_from(get_varint(&mut rest)?).ok()?;
-        let mut record = rest.get(1..length)?;
-        rest = rest.get(length..)?;
-        let timestamp = base.checked_add(get_varint(&mut record)?)?;
-        let offset_delta = get_varint(&mut record)?;
-        if offset_delta >= from_delta && timestamp >= timestamp_ms {
-            return Some((offset_delta, timestamp));
+    let records = decompress::records(get_i16(batch, ATTRIBUTES_AT) & CODEC_MASK, compressed).ok()?;
+    let mut found = None;
+    walk(records, |record| {
+        let timestamp = base.saturating_add(record.timestamp_delta);
+        if record.offset_delta < from_delta || timestamp < timestamp_ms {
+            return ControlFlow::Continue(());
         }
-    }
-    None
+        found = Some((record.offset_delta, timestamp));
+        ControlFlow::Break(())
+    })
+    .ok()?;
+    found
 }
 
-/// A zigzag varint, as Kafka writes it in records.
-fn get_varint(bytes: &mut &[u8]) -> Option<i64> {
-    let mut raw = 0u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        raw |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some((raw >> 1) as i64 ^ -((raw & 1) as i64));
+/// What a walk sees of a record.
+struct Seen {
+    timestamp_delta: i64,
+    offset_delta: i64,
+}
+
+/// How a walk ended.
+enum Walked {
+    /// There was no further record; the bytes of all.
+    ToTheEnd { bytes: u64 },
+    /// The visitor had seen enough.
+    Stopped,
+}
+
+/// Visits each record.
+///
+/// # Errors
+/// The bytes are no records, or cannot be decompressed. A record cut off at [`RECORDS_MAX_BYTES`] is the end.
+fn walk(mut records: impl BufRead, mut visit: impl FnMut(&Seen) -> ControlFlow<()>) -> io::Result<Walked> {
+    let mut bytes = 0u64;
+    while !records.fill_buf()?.is_empty() {
+        match next_record(&mut records, &mut bytes) {
+            Ok(record) if visit(&record).is_continue() => {}
+            Ok(_) => return Ok(Walked::Stopped),
+            Err(_) if bytes >= RECORDS_MAX_BYTES => break,
+            Err(error) => return Err(error),
         }
     }
-    None
+    Ok(Walked::ToTheEnd { bytes })
+}
+
+/// Reads a record and skips what is not wanted of it; counts its bytes, also those that are missing.
+fn next_record(records: &mut impl BufRead, bytes: &mut u64) -> io::Result<Seen> {
+    let mut prefix = 0;
+    let length = u64::try_from(get_varint(records, &mut prefix)?).map_err(|_| ErrorKind::InvalidData)?;
+    *bytes += prefix + length;
+    let mut read = 1;
+    let _attributes = get_u8(records)?;
+    let timestamp_delta = get_varint(records, &mut read)?;
+    let offset_delta = get_varint(records, &mut read)?;
+    let rest = length.checked_sub(read).ok_or(ErrorKind::InvalidData)?;
+    match io::copy(&mut records.take(rest), &mut io::sink())? == rest {
+        true => Ok(Seen { timestamp_delta, offset_delta }),
+        false => Err(ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+fn get_u8(bytes: &mut impl Read) -> io::Result<u8> {
+    let mut byte = [0];
+    bytes.read_exact(&mut byte)?;
+    Ok(byte[0])
+}
+
+/// A zigzag varint, as Kafka writes it in records; adds its length to `read`.
+fn get_varint(bytes: &mut impl Read, read: &mut u64) -> io::Result<i64> {
+    let mut raw = 0u64;
+    for shift in (0..64).step_by(7) {
+        let byte = get_u8(bytes)?;
+        *read += 1;
+        raw |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok((raw >> 1) as i64 ^ -((raw & 1) as i64));
+        }
+    }
+    Err(ErrorKind::InvalidData.into())
 }
 
 fn get_i16(bytes: &[u8], at: usize) -> i16 {
@@ -343,9 +393,39 @@ mod tests {
         assert_eq!(find_timestamp(&batch, 2, 0), Some((2, 1_020)), "the records before are gone");
     }
 
+    /// The batch with its records compressed by each codec.
+    fn compressed(batch: &[u8]) -> Vec<Vec<u8>> {
+        let with = |(codec, records): (i16, Vec<u8>)| {
+            let mut out = [&batch[..HEADER_BYTES], &records].concat();
+            let length = (out.len() - LENGTH_AT - 4) as i32;
+            out[LENGTH_AT..LENGTH_AT + 4].copy_from_slice(&length.to_be_bytes());
+            out[ATTRIBUTES_AT + 1] |= codec as u8;
+            seal(&mut out);
+            out
+        };
+        decompress::tests::compressed(&batch[HEADER_BYTES..]).into_iter().map(with).collect()
+    }
+
+    #[test]
+    fn compressed_records_are_counted_and_found_too() {
+        for batch in compressed(&encoded(3, 7, false)) {
+            assert_eq!(check(&batch).map(|header| header.count), Ok(3));
+            let found = |timestamp_ms| find_timestamp(&Bytes::from(batch.clone()), 0, timestamp_ms);
+            assert_eq!((found(1_001), found(1_021)), (Some((1, 1_010)), None));
+            let mut counted_wrongly = batch.clone();
+            counted_wrongly[COUNT_AT + 3] = 4;
+            counted_wrongly[LAST_OFFSET_DELTA_AT + 3] = 3;
+            seal(&mut counted_wrongly);
+            assert_eq!(check(&counted_wrongly), Err(ResponseError::InvalidRecord));
+        }
+    }
+
     #[test]
     fn no_bytes_make_the_reader_panic() {
-        let good = encoded(2, 7, false);
+        compressed(&encoded(2, 7, false)).into_iter().for_each(spoil);
+    }
+
+    fn spoil(good: Vec<u8>) {
         for at in 0..good.len() {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut batch = good.clone();

@@ -4,6 +4,8 @@
 //! harmless, and what was read once never changes. A settled chunk (see `floor`) that no index entry names is garbage.
 
 use crate::agent::Context;
+use crate::config::AgentConfig;
+use crate::counters::Counters;
 use crate::floor;
 use crate::gate::{Fault, Gate};
 use crate::health::{Dependency, Health};
@@ -12,7 +14,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayload};
-use rt::time::{sleep, timeout};
+use rt::time::{Instant, sleep, timeout};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,6 +45,7 @@ pub(crate) struct Chunks {
     written: AtomicU64,
     cache: Mutex<Cache>,
     health: Health,
+    counters: Counters,
 }
 
 /// Pause between two looks at whether the store is away, and at whether it is back.
@@ -63,17 +66,18 @@ pub(crate) async fn probe(context: Arc<Context>) {
 impl Chunks {
     pub(crate) fn new(
         store: Arc<dyn ObjectStore>,
-        timeout_ms: u64,
-        cache_max_bytes: usize,
+        config: &AgentConfig,
         health: Health,
+        counters: Counters,
     ) -> Self {
         Chunks {
             store,
-            limit: Duration::from_millis(timeout_ms),
+            limit: Duration::from_millis(config.store_timeout_ms),
             incarnation: AsyncMutex::default(),
             written: AtomicU64::new(0),
-            cache: Mutex::new(Cache { max_bytes: cache_max_bytes, ..Cache::default() }),
+            cache: Mutex::new(Cache { max_bytes: config.cache_max_bytes, ..Cache::default() }),
             health,
+            counters,
         }
     }
 
@@ -96,6 +100,7 @@ impl Chunks {
         let path = id.path();
         let put = self.store.put(&path, PutPayload::from_bytes(bytes.clone()));
         self.bounded(put).await?.map_err(|_| StoreAway)?;
+        self.counters.chunk(bytes.len());
         self.cache().insert(id, bytes);
         Ok(())
     }
@@ -136,8 +141,10 @@ impl Chunks {
         &self,
         call: impl Future<Output = object_store::Result<T>>,
     ) -> Result<object_store::Result<T>, StoreAway> {
+        let begun = Instant::now();
         let answer = timeout(self.limit, call).await;
         let answers = matches!(answer, Ok(Ok(_) | Err(Error::NotFound { .. })));
+        self.counters.store_call(begun.elapsed(), answers);
         self.health.note(Dependency::Store, answers);
         answer.map_err(|_| StoreAway)
     }

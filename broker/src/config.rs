@@ -178,6 +178,10 @@ pub struct GroupConfig {
     pub max_session_timeout_ms: i32,
     /// Most members of a group (`group.max.size`).
     pub max_size: usize,
+    /// How long committed offsets are kept that no member needs (`offsets.retention.minutes`).
+    pub offsets_retention_ms: i64,
+    /// Period of the check for such offsets; 0 for none (`offsets.retention.check.interval.ms`).
+    pub offsets_retention_interval_ms: u64,
 }
 
 impl Default for GroupConfig {
@@ -187,6 +191,8 @@ impl Default for GroupConfig {
             min_session_timeout_ms: 6_000,
             max_session_timeout_ms: 1_800_000,
             max_size: i32::MAX as usize,
+            offsets_retention_ms: 604_800_000,
+            offsets_retention_interval_ms: 600_000,
         }
     }
 }

@@ -20,6 +20,7 @@ const READ_LIMIT: Duration = Duration::from_secs(30);
 
 /// Serves the connection until either side closes it, or the agent drains and no request is in flight.
 pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream) {
+    let _open = context.counters.connection();
     let idle = Duration::from_millis(context.config.connections_max_idle_ms);
     let peer = stream.peer_addr().map(|address| address.ip().to_string()).unwrap_or_default();
     loop {

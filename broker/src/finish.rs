@@ -36,6 +36,7 @@ pub(crate) fn begin(context: &Context, id: &str, state: &TxnState, by: &'static 
         by = by,
         revision = revision,
     );
+    context.counters.transaction_ended(state.phase.prepared() == Some(true), by);
     context.steward.finish(Prepared { transactional_id: id.to_string(), found: false });
 }
 

@@ -6,6 +6,7 @@ use crate::coordinator::{
     Compare, Coordinator, CoordinatorError, KeyValue, Op, OpResponse, Range, RangeResponse, TXN_OPS_MAX, Txn,
     TxnResponse, Watch,
 };
+use crate::counters::Counters;
 use crate::health::{Dependency, Health};
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
@@ -48,11 +49,17 @@ pub(crate) struct Gate {
     coordinator: Arc<dyn Coordinator>,
     limit: Duration,
     health: Health,
+    counters: Counters,
 }
 
 impl Gate {
-    pub(crate) fn new(coordinator: Arc<dyn Coordinator>, timeout_ms: u64, health: Health) -> Self {
-        Gate { coordinator, limit: Duration::from_millis(timeout_ms), health }
+    pub(crate) fn new(
+        coordinator: Arc<dyn Coordinator>,
+        timeout_ms: u64,
+        health: Health,
+        counters: Counters,
+    ) -> Self {
+        Gate { coordinator, limit: Duration::from_millis(timeout_ms), health, counters }
     }
 
     /// Reads `ranges` (at most [`TXN_OPS_MAX`]) at one revision.
@@ -131,8 +138,10 @@ impl Gate {
         &self,
         call: impl Future<Output = Result<T, CoordinatorError>>,
     ) -> Result<T, CoordinatorError> {
+        let begun = Instant::now();
         let answer = timeout(self.limit, call).await.unwrap_or(Err(CoordinatorError::Unknown));
         let answers = matches!(answer, Ok(_) | Err(CoordinatorError::Refused(_)));
+        self.counters.coordinator_call(begun.elapsed(), answers);
         self.health.note(Dependency::Coordinator, answers);
         answer
     }
@@ -244,6 +253,7 @@ impl Patience {
         }
         sleep(self.wait).await;
         self.wait = (self.wait * 2).min(self.wait_max);
-        true
+        // An agent that was paused wakes late.
+        Instant::now() + self.reserve <= self.deadline
     }
 }

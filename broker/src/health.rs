@@ -154,7 +154,7 @@ impl Health {
     }
 
     /// The lease under which the agent is registered.
-    pub(crate) fn lease(&self) -> Option<i64> {
+    pub fn lease(&self) -> Option<i64> {
         self.state().lease
     }
 

@@ -63,6 +63,7 @@ pub(crate) const TXNS: &str = "txns/";
 pub(crate) const WRITERS: &str = "writers/";
 pub(crate) const TXN_IDLE: &str = "txn_idle/";
 pub(crate) const PRODUCERS: &str = "producers/";
+pub(crate) const GROUPS: &str = "groups/";
 pub(crate) const GROUP_STATES: &str = "group_state/";
 
 /// Longest transactional id or group id taken, in bytes, so that no bounded step over keys that hold one exceeds what the
@@ -182,7 +183,7 @@ pub(crate) fn txn_group(transactional_id: &str, group: &str) -> Bytes {
 }
 
 pub(crate) fn group(group: &str) -> Bytes {
-    format!("groups/{}", escape(group)).into()
+    format!("{GROUPS}{}", escape(group)).into()
 }
 
 pub(crate) fn group_state(group: &str) -> Bytes {
@@ -229,7 +230,7 @@ pub(crate) fn txn_of(key: &[u8]) -> Option<String> {
     Some(unescape(std::str::from_utf8(key).ok()?.strip_prefix(TXNS)?))
 }
 
-/// The group at the end of a `txn_groups/` or `group_state/` key.
+/// The group at the end of a `txn_groups/`, `groups/` or `group_state/` key.
 pub(crate) fn group_of(key: &[u8]) -> Option<String> {
     Some(unescape(std::str::from_utf8(key).ok()?.rsplit_once('/')?.1))
 }

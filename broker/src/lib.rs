@@ -11,13 +11,14 @@
 //! * `gate`, `chunks`: the bounded ways to coordinator and store
 //! * `lines`: requests that append to one partition, one after the other
 //! * `writer`, `floor`: chunks out of batches of many requests, and which of them may still be committed
+//! * `decompress`: the records inside a batch, for those who must look into it
 //! * `batch`, `producer`, `transaction`, `fetch_plan`: pure rules, each with its tables as tests
 //! * `append`, `read`, `finish`, `trim`: what is done to a partition: batches in, batches out, markers, an end to the old
 //! * `group`: who is in a group, decided by its one owner
 //! * `offsets`, `pending`: what groups committed, and what transactions are about to commit for them
 //! * `steward`, `expiry`, `membership`, `prefix_watch`, `chores`: what an agent does unasked
 //! * `collector`, `compaction`: chunks that nothing refers to, and chunks too small to keep
-//! * [`Health`], `memory`: what state an agent is in, and how much it takes on
+//! * [`Health`], [`Counters`], `memory`: what state an agent is in, what it counted, and how much it takes on
 //! * `connection`, `wire`, `api`: the door. Limits, lengths checked before anything is decoded, one file per API
 //! * `topics`, `topic_config`, `deletion`, `routing`: names, settings, their end, and places
 
@@ -33,6 +34,8 @@ mod compaction;
 mod config;
 mod connection;
 pub mod coordinator;
+mod counters;
+mod decompress;
 mod defects;
 mod deletion;
 mod expiry;
@@ -67,5 +70,6 @@ pub use config::{
     TransactionVersion,
 };
 pub use coordinator::Coordinator;
+pub use counters::{Calls, Counters, Counts, TIME_BOUNDS_S, Times, Volume};
 pub use defects::Defects;
 pub use health::{Dependency, Health, Readiness};

@@ -30,6 +30,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) offset: i64,
     pub(crate) leader_epoch: i32,
     pub(crate) metadata: &'a str,
+    /// How long it is to be kept, in ms; -1 as long as others.
+    pub(crate) retention_ms: i64,
 }
 
 /// An offset that passed its own checks.
@@ -59,6 +61,7 @@ pub(crate) async fn check<'a>(
             metadata: asked.metadata.to_string(),
             committed_ms,
             topic_revision: topic.create_revision(),
+            expires_ms: (asked.retention_ms != -1).then(|| committed_ms.saturating_add(asked.retention_ms)),
             pending_revision: 0,
         };
         Ok(Row { topic: asked.topic, partition: asked.partition, value })
@@ -159,7 +162,8 @@ async fn attempt(
     }
     let guard = head.revision();
     let mut ops: Vec<Op> = puts.into_iter().map(|(key, value)| Op::put(key, value)).collect();
-    ops.push(Op::put(head_key.clone(), codec::encode(&head.into_value().unwrap_or_default())));
+    let head = GroupHead { deleted: false, ..head.into_value().unwrap_or_default() };
+    ops.push(Op::put(head_key.clone(), codec::encode(&head)));
     rt::preempt("offset-commit.before-commit").await;
     let compares = vec![Compare::unchanged(head_key, guard), Compare::unchanged(state_key, state.revision())];
     let landed = write(context, compares, ops, guard, tried).await?;
@@ -220,7 +224,10 @@ pub(crate) async fn read(
     group: &str,
     topics: Option<&BTreeSet<&str>>,
 ) -> Result<GroupOffsets, Fault> {
-    let (pending, revision) = scan(context, layout::group_pending(group), 0).await?;
+    let mut now = context.gate.read(vec![Range::key(layout::group(group))]).await?;
+    let revision = now.revision;
+    let dead_through = now.one::<GroupHead>()?.value().map_or(0, |head| head.dead_through);
+    let (pending, _) = scan(context, layout::group_pending(group), revision).await?;
     let prefixes: Vec<Bytes> = match topics {
         Some(topics) => topics.iter().map(|topic| layout::group_topic_offsets(group, topic)).collect(),
         None => vec![layout::group_offsets(group)],
@@ -230,9 +237,10 @@ pub(crate) async fn read(
         stored.extend(scan(context, prefix, revision).await?.0);
     }
     let name = |kv: &KeyValue| layout::partition_of(&kv.key).map(|(topic, n)| (topic.to_string(), n));
-    let pending = pending.iter().filter_map(name).collect();
+    let lives = |kv: &&KeyValue| kv.mod_revision > dead_through;
+    let pending = pending.iter().filter(lives).filter_map(name).collect();
     let mut committed = BTreeMap::new();
-    for kv in &stored {
+    for kv in stored.iter().filter(lives) {
         if let Some(name) = name(kv) {
             committed.insert(name, codec::decode::<CommittedOffset>(&kv.value)?);
         }
@@ -247,7 +255,11 @@ pub(crate) async fn read(
 }
 
 /// Everything under `prefix` as of `revision` (0: now), and the revision it is of.
-async fn scan(context: &Context, prefix: Bytes, revision: i64) -> Result<(Vec<KeyValue>, i64), Fault> {
+pub(crate) async fn scan(
+    context: &Context,
+    prefix: Bytes,
+    revision: i64,
+) -> Result<(Vec<KeyValue>, i64), Fault> {
     let (end, mut from, mut revision) = (layout::end_of(&prefix), prefix, revision);
     let mut all = Vec::new();
     loop {
@@ -276,6 +288,7 @@ mod tests {
             metadata: String::new(),
             committed_ms: 0,
             topic_revision: 2,
+            expires_ms: None,
             pending_revision: 0,
         };
         Row { topic, partition: 0, value }

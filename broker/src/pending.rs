@@ -126,7 +126,7 @@ pub(crate) async fn hold(
         Compare::unchanged(state_key, state.revision()),
     ];
     let mut ops: Vec<Op> = puts.into_iter().map(|(key, value)| Op::put(key, value)).collect();
-    let mut head = head.into_value().unwrap_or_default();
+    let mut head = GroupHead { deleted: false, ..head.into_value().unwrap_or_default() };
     match head.pending.insert(producer_id, epoch) {
         Some(newer) if newer > epoch => {
             return Ok(Attempt::Refused(ResponseError::InvalidProducerEpoch));
@@ -176,8 +176,11 @@ pub(crate) async fn settle(
     let pending = Range::span(layout::pending_epoch(&group, producer_id, 0), end, STEP as i64);
     let mut now = context.gate.read(vec![Range::key(head_key.clone()), pending]).await?;
     let (head, pending) = (now.one::<GroupHead>()?, now.next());
+    // Those of a group that was deleted since go with it.
+    let dead_through = head.value().map_or(0, |head| head.dead_through);
+    let living: Vec<&KeyValue> = pending.kvs.iter().filter(|kv| kv.mod_revision > dead_through).collect();
     let mut ops = match committed {
-        true => commits(context, &group, producer_id, epoch, &pending.kvs).await?,
+        true => commits(context, &group, producer_id, epoch, &living).await?,
         false => Vec::new(),
     };
     if let (Some(first), Some(last)) = (pending.kvs.first(), pending.kvs.last()) {
@@ -216,10 +219,10 @@ async fn commits(
     group: &str,
     producer_id: i64,
     epoch: i16,
-    pending: &[KeyValue],
+    pending: &[&KeyValue],
 ) -> Result<Vec<Op>, Fault> {
     let current = layout::pending_epoch(group, producer_id, epoch);
-    let pending: Vec<&KeyValue> = pending.iter().filter(|kv| kv.key.starts_with(&current)).collect();
+    let pending: Vec<&KeyValue> = pending.iter().copied().filter(|kv| kv.key.starts_with(&current)).collect();
     let at = |kv: &KeyValue| layout::partition_of(&kv.key).map(|(t, n)| layout::group_offset(group, t, n));
     let keys: Vec<Bytes> = pending.iter().filter_map(|kv| at(kv)).collect();
     let mut now = context.gate.read(keys.iter().map(|key| Range::key(key.clone())).collect()).await?;

@@ -3,6 +3,8 @@
 //! * [`Scenario`]: a claim with its world, load and trouble; [`all`] lists them, one file each
 //! * [`Plan`], [`Recording`]: what a run is made of, as data; [`validate`] says whether it can be run
 //! * [`execute()`]: runs a plan and judges it; [`Outcome`] is what came of it, [`compare`] holds it against a recording
+//! * [`serve`]: the same agents for real clients, on real TCP
+//! * [`proxy`]: holds, delays and resets frames between real clients and real brokers
 //! * [`cluster`]: agents, coordinator and object store on machines of their own; [`execute_with`] takes other agents
 
 pub mod cluster;
@@ -12,6 +14,8 @@ mod execute;
 mod explain;
 mod ground;
 mod group;
+mod host_port;
+mod http;
 mod log;
 mod looker;
 mod member;
@@ -19,9 +23,11 @@ mod oracle;
 mod outcome;
 mod plain;
 mod plan;
+pub mod proxy;
 mod safe_ground;
 mod safe_ground_groups;
 mod scenario;
+pub mod serve;
 mod storm;
 mod story;
 mod torn_transaction;
@@ -32,6 +38,7 @@ mod workload;
 pub use config::{Config, Profile};
 pub use coordinator::EtcdCoordinator;
 pub use execute::{execute, execute_with};
+pub use host_port::HostPort;
 pub use outcome::{Comparison, Outcome, compare, validate, variant_name};
 pub use plan::{Commits, Decision, Life, Op, Operation, Plan, Recording, Send};
 pub use scenario::{Expect, Reading, Scenario, Switch, all, find, switches};

@@ -113,6 +113,11 @@ impl FramePattern {
     pub fn words(words: impl Into<String>) -> Self {
         FramePattern { words: words.into(), from: None, to: None, nth: 1 }
     }
+
+    /// Whether all its words are in `label`, whoever sends and receives.
+    pub fn names(&self, label: &str) -> bool {
+        matches(&self.words, label)
+    }
 }
 
 /// What can go wrong. Nodes are named; those that do not exist make the plan unusable.

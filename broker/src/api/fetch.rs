@@ -169,7 +169,7 @@ async fn load(
     committed: bool,
 ) -> Result<Data, Fault> {
     let mut records = BytesMut::new();
-    let mut last_offset = None;
+    let (mut last_offset, mut loaded) = (None, 0);
     for entry in &view.entries[..count] {
         if read::load(context, &wanted.topic, wanted.partition, entry, &mut records).await.is_err() {
             if last_offset.is_none() {
@@ -178,8 +178,10 @@ async fn load(
             // What was loaded is whole; the reader asks for the rest again.
             break;
         }
+        loaded += (entry.last_offset - entry.index.base_offset + 1).unsigned_abs();
         last_offset = Some(entry.last_offset);
     }
+    context.counters.fetched(loaded, records.len());
     let aborted = match (committed, last_offset) {
         (true, Some(last_offset)) => Some(view.aborted(context, wanted, last_offset).await?),
         (true, None) => Some(Vec::new()),

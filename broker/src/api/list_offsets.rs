@@ -1,7 +1,7 @@
 //! ListOffsets (2), versions 1 to 8: kafka.md 1.6.
 //!
-//! Limit: a lookup by time walks the index, and inside a compressed batch it answers the batch's first offset, which is
-//! at or before the record asked for.
+//! Limit: a lookup by time walks the index. Where a batch's records cannot be read it answers the batch's first offset,
+//! which is at or before the record asked for.
 
 use super::refuse;
 use crate::agent::Context;

@@ -8,10 +8,12 @@ mod add_partitions_to_txn;
 mod api_versions;
 mod create_partitions;
 mod create_topics;
+mod delete_groups;
 mod delete_records;
 mod delete_topics;
 mod describe_cluster;
 mod describe_configs;
+mod describe_groups;
 mod describe_producers;
 mod describe_transactions;
 mod described;
@@ -22,12 +24,15 @@ mod heartbeat;
 mod init_producer_id;
 mod join_group;
 mod leave_group;
+mod list_groups;
 mod list_offsets;
 mod list_transactions;
 mod metadata;
 mod offset_commit;
+mod offset_delete;
 mod offset_fetch;
 mod offset_for_leader_epoch;
+mod outcome;
 mod produce;
 mod refuse;
 mod sync_group;
@@ -41,6 +46,8 @@ use bytes::{Bytes, BytesMut};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{ApiKey, RequestHeader, ResponseHeader};
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, StrBytes};
+use outcome::Outcome;
+use rt::time::Instant;
 
 /// An API's versions: advertised from `min`, served from `served_min`, both up to `max`, or up to `max_v1` where
 /// transaction version 1 is offered.
@@ -66,7 +73,7 @@ impl Api {
 }
 
 /// Everything served, by API key.
-const APIS: [Api; 27] = [
+const APIS: [Api; 31] = [
     Api { served_min: 3, ..api(ApiKey::Produce, 0, 12) },
     api(ApiKey::Fetch, 4, 16),
     api(ApiKey::ListOffsets, 1, 8),
@@ -78,6 +85,8 @@ const APIS: [Api; 27] = [
     api(ApiKey::Heartbeat, 0, 4),
     api(ApiKey::LeaveGroup, 0, 5),
     api(ApiKey::SyncGroup, 0, 5),
+    api(ApiKey::DescribeGroups, 0, 6),
+    api(ApiKey::ListGroups, 0, 5),
     api(ApiKey::ApiVersions, 0, 4),
     api(ApiKey::CreateTopics, 2, 7),
     api(ApiKey::DeleteTopics, 1, 6),
@@ -90,6 +99,8 @@ const APIS: [Api; 27] = [
     Api { max_v1: 4, ..api(ApiKey::TxnOffsetCommit, 0, 5) },
     api(ApiKey::DescribeConfigs, 1, 4),
     api(ApiKey::CreatePartitions, 0, 3),
+    api(ApiKey::DeleteGroups, 0, 2),
+    api(ApiKey::OffsetDelete, 0, 0),
     api(ApiKey::DescribeCluster, 0, 2),
     api(ApiKey::DescribeProducers, 0, 0),
     api(ApiKey::DescribeTransactions, 0, 0),
@@ -111,6 +122,8 @@ pub(crate) enum Answer {
 pub(crate) struct Label {
     api: ApiKey,
     code: Option<i16>,
+    /// What it is counted by; not told.
+    outcome: i16,
 }
 
 impl std::fmt::Display for Label {
@@ -172,7 +185,7 @@ impl Request {
         T::decode(&mut self.body, self.version).ok()
     }
 
-    fn reply<T: Encodable + HeaderVersion>(
+    fn reply<T: Encodable + HeaderVersion + Outcome>(
         &self,
         version: i16,
         body: &T,
@@ -185,7 +198,10 @@ impl Request {
         frame.extend_from_slice(&i32::try_from(size).ok()?.to_be_bytes());
         header.encode(&mut frame, header_version).ok()?;
         body.encode(&mut frame, version).ok()?;
-        Some(Answer::Reply { frame: frame.freeze(), label: Label { api: self.api, code } })
+        Some(Answer::Reply {
+            frame: frame.freeze(),
+            label: Label { api: self.api, code, outcome: body.code() },
+        })
     }
 }
 
@@ -199,9 +215,22 @@ fn told(api: ApiKey, malformed: Malformed) -> Malformed {
 /// `peer` is the address it came from.
 pub(crate) async fn handle(context: &Context, frame: Bytes, peer: &str, held: &mut Held<'_>) -> Answer {
     match Request::read(frame, context.config.transactions.version) {
-        Some(request) => answer(context, request, peer, held).await.unwrap_or(Answer::Close),
+        Some(request) => counted(context, request, peer, held).await,
         None => Answer::Close,
     }
+}
+
+async fn counted(context: &Context, request: Request, peer: &str, held: &mut Held<'_>) -> Answer {
+    let (api, begun) = (request.api, Instant::now());
+    let answer = answer(context, request, peer, held).await.unwrap_or(Answer::Close);
+    let code = match &answer {
+        Answer::Reply { label, .. } => label.outcome,
+        Answer::Nothing => 0,
+        // Whatever was wrong, the client is told by the end of its connection.
+        Answer::Close => ResponseError::InvalidRequest.code(),
+    };
+    context.counters.request(api, code, begun.elapsed());
+    answer
 }
 
 async fn answer(context: &Context, mut request: Request, peer: &str, held: &mut Held<'_>) -> Option<Answer> {
@@ -246,6 +275,10 @@ async fn answer(context: &Context, mut request: Request, peer: &str, held: &mut 
         ApiKey::LeaveGroup => serve!(leave_group, with its code),
         ApiKey::OffsetCommit => serve!(offset_commit),
         ApiKey::OffsetFetch => serve!(offset_fetch),
+        ApiKey::OffsetDelete => serve!(offset_delete, with its code),
+        ApiKey::DescribeGroups => serve!(describe_groups),
+        ApiKey::ListGroups => serve!(list_groups, with its code),
+        ApiKey::DeleteGroups => serve!(delete_groups),
         ApiKey::FindCoordinator => serve!(find_coordinator),
         ApiKey::CreateTopics => serve!(create_topics),
         ApiKey::DeleteRecords => serve!(delete_records),
@@ -304,7 +337,7 @@ mod tests {
 
     #[test]
     fn labels_name_the_api_and_its_code() {
-        assert_eq!(Label { api: ApiKey::EndTxn, code: Some(0) }.to_string(), "EndTxn.reply 0");
-        assert_eq!(Label { api: ApiKey::Produce, code: None }.to_string(), "Produce.reply");
+        assert_eq!(Label { api: ApiKey::EndTxn, code: Some(0), outcome: 0 }.to_string(), "EndTxn.reply 0");
+        assert_eq!(Label { api: ApiKey::Produce, code: None, outcome: 0 }.to_string(), "Produce.reply");
     }
 }

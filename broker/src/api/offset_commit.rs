@@ -1,6 +1,4 @@
 //! OffsetCommit (8), versions 2 to 9: kafka.md 1.7.
-//!
-//! Limit: `retention_time_ms` of versions 2 to 4 is not kept.
 
 use super::refuse;
 use crate::agent::Context;
@@ -8,7 +6,6 @@ use crate::group::{self, Claim};
 use crate::layout;
 use crate::offsets::{self, Asked, Row};
 use kafka_protocol::ResponseError;
-use kafka_protocol::messages::offset_commit_request::OffsetCommitRequestTopic;
 use kafka_protocol::messages::offset_commit_response::{
     OffsetCommitResponsePartition, OffsetCommitResponseTopic,
 };
@@ -21,7 +18,7 @@ pub(super) async fn handle(
 ) -> OffsetCommitResponse {
     let outcomes = match commit(context, version, &request).await {
         Ok(outcomes) => outcomes,
-        Err(error) => vec![Err(error); asked(&request.topics).len()],
+        Err(error) => vec![Err(error); asked(&request).len()],
     };
     let mut outcomes = outcomes.into_iter();
     let topics = request.topics.into_iter().map(|topic| {
@@ -37,14 +34,16 @@ pub(super) async fn handle(
     OffsetCommitResponse::default().with_topics(topics.collect())
 }
 
-fn asked(topics: &[OffsetCommitRequestTopic]) -> Vec<Asked<'_>> {
-    let asked = topics.iter().flat_map(|topic| {
-        topic.partitions.iter().map(|partition| Asked {
+fn asked(request: &OffsetCommitRequest) -> Vec<Asked<'_>> {
+    let retention_ms = request.retention_time_ms;
+    let asked = request.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(move |partition| Asked {
             topic: &topic.name,
             partition: partition.partition_index,
             offset: partition.committed_offset,
             leader_epoch: partition.committed_leader_epoch,
             metadata: partition.committed_metadata.as_deref().unwrap_or_default(),
+            retention_ms,
         })
     });
     asked.collect()
@@ -60,7 +59,7 @@ async fn commit(
     if !request.group_id.is_empty() && !layout::is_id(&request.group_id) {
         return Err(ResponseError::InvalidGroupId);
     }
-    let checked = offsets::check(context, &asked(&request.topics)).await;
+    let checked = offsets::check(context, &asked(request)).await;
     let checked = checked.map_err(|fault| fault.coordinator_error())?;
     let rows: Vec<&Row<'_>> = checked.iter().flatten().collect();
     let claim = Claim {

@@ -170,6 +170,7 @@ mod tests {
                 metadata,
                 committed_ms: 1,
                 topic_revision: 2,
+                expires_ms: None,
                 pending_revision: 0,
             };
             ((topic.to_string(), partition), value)

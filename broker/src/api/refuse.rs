@@ -11,11 +11,13 @@ use kafka_protocol::messages::add_partitions_to_txn_response::AddPartitionsToTxn
 use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
 use kafka_protocol::messages::create_topics_response::CreatableTopicResult;
+use kafka_protocol::messages::delete_groups_response::DeletableGroupResult;
 use kafka_protocol::messages::delete_records_response::DeleteRecordsPartitionResult;
 use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
 use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::describe_configs_response::DescribeConfigsResult;
+use kafka_protocol::messages::describe_groups_response::DescribedGroup;
 use kafka_protocol::messages::describe_producers_response::PartitionResponse;
 use kafka_protocol::messages::describe_transactions_response::TransactionState;
 use kafka_protocol::messages::fetch_response::PartitionData;
@@ -26,6 +28,7 @@ use kafka_protocol::messages::list_offsets_response::ListOffsetsPartitionRespons
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
 use kafka_protocol::messages::offset_commit_response::OffsetCommitResponsePartition;
+use kafka_protocol::messages::offset_delete_response::OffsetDeleteResponsePartition;
 use kafka_protocol::messages::offset_fetch_response::{
     OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions,
 };
@@ -35,8 +38,8 @@ use kafka_protocol::messages::txn_offset_commit_response::TxnOffsetCommitRespons
 use kafka_protocol::messages::{
     AddOffsetsToTxnResponse, ApiVersionsResponse, BrokerId, DescribeClusterResponse, EndTxnResponse,
     FetchResponse, FindCoordinatorResponse, GroupId, HeartbeatResponse, InitProducerIdResponse,
-    JoinGroupResponse, LeaveGroupResponse, ListTransactionsResponse, OffsetFetchResponse, ProducerId,
-    SyncGroupResponse, TopicName, TransactionalId,
+    JoinGroupResponse, LeaveGroupResponse, ListGroupsResponse, ListTransactionsResponse,
+    OffsetDeleteResponse, OffsetFetchResponse, ProducerId, SyncGroupResponse, TopicName, TransactionalId,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -315,6 +318,40 @@ pub(super) fn left_member(member: MemberIdentity, error: ResponseError) -> Membe
         .with_member_id(member.member_id)
         .with_group_instance_id(member.group_instance_id)
         .with_error_code(error.code())
+}
+
+/// DescribeGroups: no state, and nobody in it. Versions up to 5 are not told why.
+pub(super) fn described_group(group: GroupId, error: ResponseError) -> DescribedGroup {
+    DescribedGroup::default()
+        .with_group_id(group)
+        .with_error_code(error.code())
+        .with_error_message(words(error))
+        .with_authorized_operations(i32::MIN)
+}
+
+/// DescribeGroups from version 6 on, of a group that is not there.
+pub(super) fn described_no_group(group: GroupId) -> DescribedGroup {
+    described_group(group, ResponseError::GroupIdNotFound).with_group_state(StrBytes::from_static_str("Dead"))
+}
+
+/// ListGroups: none.
+pub(super) fn listed_groups(error: ResponseError) -> ListGroupsResponse {
+    ListGroupsResponse::default().with_error_code(error.code())
+}
+
+/// DeleteGroups, of one group.
+pub(super) fn deleted_group(group: GroupId, error: ResponseError) -> DeletableGroupResult {
+    DeletableGroupResult::default().with_group_id(group).with_error_code(error.code())
+}
+
+/// OffsetDelete, of all partitions.
+pub(super) fn deleted_offsets(error: ResponseError) -> OffsetDeleteResponse {
+    OffsetDeleteResponse::default().with_error_code(error.code())
+}
+
+/// OffsetDelete, of one partition.
+pub(super) fn deleted_offset(partition: i32, error: ResponseError) -> OffsetDeleteResponsePartition {
+    OffsetDeleteResponsePartition::default().with_partition_index(partition).with_error_code(error.code())
 }
 
 #[cfg(test)]

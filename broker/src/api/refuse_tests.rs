@@ -70,6 +70,33 @@ fn an_error_of_a_group_has_no_offset_and_names_nobody() {
 }
 
 #[test]
+fn an_error_of_a_groups_membership_tells_of_no_generation() {
+    for (version, protocol) in [(0, Some("")), (6, Some("")), (7, None), (9, None)] {
+        let told = joined_group(version, text("m"), error(27));
+        assert_eq!((told.error_code, told.generation_id, told.member_id.as_str()), (27, -1, "m"));
+        assert_eq!((told.protocol_name.as_deref(), told.leader.as_str()), (protocol, ""));
+    }
+    let told = synced_group(error(27));
+    assert_eq!((told.error_code, told.assignment.len(), told.protocol_name), (27, 0, None));
+    assert_eq!((heartbeat(error(22)).error_code, left_group(error(16)).error_code), (22, 16));
+    let member = MemberIdentity::default().with_member_id(text("m")).with_group_instance_id(Some(text("i")));
+    let told = left_member(member, error(82));
+    assert_eq!((told.error_code, told.member_id.as_str()), (82, "m"));
+    assert_eq!(told.group_instance_id.as_deref(), Some("i"));
+    let told = described_group(text("g").into(), error(15));
+    assert_eq!((told.error_code, told.group_state.as_str(), told.members.len()), (15, "", 0));
+    assert_eq!(told.authorized_operations, i32::MIN);
+    let told = described_no_group(text("g").into());
+    assert_eq!((told.error_code, told.group_state.as_str(), told.members.len()), (69, "Dead", 0));
+    assert_eq!((listed_groups(error(15)).error_code, listed_groups(error(15)).groups.len()), (15, 0));
+    let told = deleted_group(text("g").into(), error(68));
+    assert_eq!((told.error_code, told.group_id.as_str()), (68, "g"));
+    assert_eq!((deleted_offsets(error(69)).error_code, deleted_offsets(error(69)).topics.len()), (69, 0));
+    let told = deleted_offset(3, error(86));
+    assert_eq!((told.partition_index, told.error_code), (3, 86));
+}
+
+#[test]
 fn an_error_of_an_admin_api_has_no_numbers() {
     let told = created_topic(text("t").into(), error(36));
     assert_eq!((told.error_code, told.num_partitions, told.replication_factor), (36, -1, -1));
@@ -105,10 +132,10 @@ macro_rules! sources {
 #[test]
 fn no_other_file_gives_an_answer_its_error_code() {
     let sources = sources! {
-        "add_offsets_to_txn" "add_partitions_to_txn" "api_versions" "create_partitions" "create_topics" "delete_records"
-        "delete_topics" "describe_cluster" "describe_configs" "describe_producers" "describe_transactions" "described" "end_txn" "fetch"
-        "find_coordinator" "heartbeat" "init_producer_id" "join_group" "leave_group" "list_offsets" "list_transactions" "metadata" "offset_commit" "offset_fetch"
-        "offset_for_leader_epoch" "produce" "sync_group" "txn_offset_commit"
+        "add_offsets_to_txn" "add_partitions_to_txn" "api_versions" "create_partitions" "create_topics" "delete_groups" "delete_records"
+        "delete_topics" "describe_cluster" "describe_configs" "describe_groups" "describe_producers" "describe_transactions" "described" "end_txn" "fetch"
+        "find_coordinator" "heartbeat" "init_producer_id" "join_group" "leave_group" "list_groups" "list_offsets" "list_transactions" "metadata" "offset_commit" "offset_delete" "offset_fetch"
+        "offset_for_leader_epoch" "outcome" "produce" "sync_group" "txn_offset_commit"
     };
     let modules =
         include_str!("mod.rs").lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));

@@ -61,6 +61,7 @@ fn asked(topics: &[TxnOffsetCommitRequestTopic]) -> Vec<Asked<'_>> {
             offset: partition.committed_offset,
             leader_epoch: partition.committed_leader_epoch,
             metadata: partition.committed_metadata.as_deref().unwrap_or_default(),
+            retention_ms: -1,
         })
     });
     asked.collect()

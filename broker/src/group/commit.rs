@@ -18,6 +18,10 @@ const GROUP_ID_NOT_FOUND_SINCE: i16 = 9;
 pub(crate) struct GroupHead {
     /// Producers with pending offsets, and the one epoch these are of.
     pub(crate) pending: BTreeMap<i64, i16>,
+    /// Offsets written at or before this revision, pending ones too, were deleted with the group; 0 if none is left of those.
+    pub(crate) dead_through: i64,
+    /// The group was deleted, and nothing was committed since.
+    pub(crate) deleted: bool,
 }
 
 /// An offset that a group committed for a partition, or that a transaction is about to.
@@ -31,6 +35,8 @@ pub(crate) struct CommittedOffset {
     pub(crate) committed_ms: i64,
     /// Create revision of the topic: the offset means nothing to a topic created again under this name.
     pub(crate) topic_revision: i64,
+    /// When it is to expire, as clients of OffsetCommit up to version 4 may say, by the agent's wall clock in ms.
+    pub(crate) expires_ms: Option<i64>,
     /// Revision at which it was written as pending; 0 if it never was. See [`CommittedOffset::order`].
     pub(crate) pending_revision: i64,
 }
@@ -75,7 +81,9 @@ pub(crate) fn may_commit(
     let never = ClassicGroup::default();
     let group = match state {
         Some(GroupState::Classic(group)) => group,
-        None if head.is_none() && claim.generation >= 0 => return Err(ResponseError::GroupIdNotFound),
+        None if head.is_none_or(|head| head.deleted) && claim.generation >= 0 => {
+            return Err(ResponseError::GroupIdNotFound);
+        }
         None => &never,
     };
     let empty = group.phase == GroupPhase::Empty;

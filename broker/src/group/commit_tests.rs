@@ -112,6 +112,7 @@ fn a_transactions_offsets_count_from_when_they_were_sent() {
         metadata: String::new(),
         committed_ms: 0,
         topic_revision: 2,
+        expires_ms: None,
         pending_revision,
     };
     assert_eq!(offset(0).order(9), 9);

@@ -86,7 +86,7 @@ impl Keeper {
             armed: Notify::new(),
             initial_delay_ms: config.groups.initial_rebalance_delay_ms,
             drawn: AtomicU64::new(0),
-            started: Instant::now().as_nanos() as u64,
+            started: Instant::now().as_nanos(),
         }
     }
 

@@ -7,24 +7,34 @@
 //! * `classic`, `join`, `sync`, `leave`: the classic protocol as a pure state machine
 //! * `timer`: what a group waits for, and what happens when it does not come
 //! * `commit`: who may commit offsets
+//! * `subscription`: which topics the members read
 //! * `owner`: the one agent that decides, and how it reads and writes
 //! * `keeper`: the owner's timers, the only thing about a group that is in no store
+//! * `listing`, `deletion`, `retention`: all groups, and the end of one. Any agent does these
 
 mod classic;
 mod commit;
+mod deletion;
 mod join;
 mod keeper;
 mod leave;
+mod listing;
 mod owner;
+mod retention;
+mod subscription;
 mod sync;
 mod timer;
 
-pub(crate) use classic::{ClassicGroup, GroupState, Member};
+pub(crate) use classic::{ClassicGroup, GroupPhase, GroupState, Member};
 pub(crate) use commit::{
     Claim, CommittedOffset, GroupHead, METADATA_MAX, TxnGroup, admit, commit_error, fits, may_commit,
 };
+pub(crate) use deletion::delete;
 pub(crate) use join::{Joined, Joiner};
 pub(crate) use keeper::{Keeper, run};
 pub(crate) use leave::Leaver;
+pub(crate) use listing::{list, read};
 pub(crate) use owner::{change, look, wait};
+pub(crate) use retention::retain;
+pub(crate) use subscription::CONSUMER;
 pub(crate) use sync::Syncer;

@@ -22,11 +22,12 @@ pub(crate) struct Malformed {
 }
 
 /// Checks a request's body. Returns the bytes that its decoded form takes in memory, beside the frame: at most 32 for
-/// each byte of the body and 16 KiB, and at most `decoded_max_bytes`.
+/// each byte of the body and 16 KiB, and at most `decoded_max_bytes`. What is behind the last field is let pass, as Kafka
+/// does: librdkafka sends three bytes more when it asks for the Metadata of all topics.
 ///
 /// # Errors
 /// A length beyond the end of the frame, an array of more elements than there are bytes left, a null where none may
-/// be, a varint or a known tagged field that does not fit, bytes left over, or too much memory.
+/// be, a varint or a known tagged field that does not fit, or too much memory.
 pub(crate) fn check(
     api: ApiKey,
     version: i16,
@@ -37,7 +38,7 @@ pub(crate) fn check(
     let mut walk = Walk::new(body, version, is_flexible(api, version));
     walk.decoded_max = walk.decoded_max.min(decoded_max_bytes);
     walk.fields(fields)?;
-    if walk.rest.is_empty() { Ok(walk.decoded) } else { Err(Malformed { field: "end" }) }
+    Ok(walk.decoded)
 }
 
 /// Checks a request's header (version 1, or 2 where the request is flexible) at the start of `frame`.

@@ -138,7 +138,7 @@ proptest! {
             }
             let mut longer = body.bytes.clone();
             longer.push(0);
-            prop_assert_eq!(check(api, version, &longer), Err(Malformed { field: "end" }));
+            prop_assert!(check(api, version, &longer).is_ok(), "{:?} {} with a byte behind", api, version);
             for (at, width) in body.lengths {
                 let flexible = is_flexible(api, version);
                 let huge: &[&[u8]] = match (flexible, width) {

@@ -14,10 +14,12 @@ macro_rules! say {
 mod diff;
 mod list;
 mod options;
+mod proxy;
 mod replay;
 mod report;
 mod run;
 mod seeds;
+mod serve;
 mod shrink;
 mod trace;
 
@@ -40,6 +42,7 @@ Examples:
   wavetank run torn-transaction-random --seeds 0..500 --until-failure
   wavetank replay out/torn-transaction-1.json         the same run again, byte for byte
   wavetank shrink out/torn-transaction-random-0.json  the shortest plan that shows the same
+  wavetank serve --agents 3 --topic orders:3          a cluster for real Kafka clients on 127.0.0.1:9092 and up
 
 Exit status: 0 as expected; 1 not as expected (also: nothing was tested, or two runs of one plan differ); 2 unusable input.";
 
@@ -57,6 +60,10 @@ enum Command {
     Trace(trace::Args),
     /// Make a recording smaller while it still shows the same
     Shrink(shrink::Args),
+    /// Serve real Kafka clients: agents on real TCP, over an embedded coordinator and store
+    Serve(serve::Args),
+    /// Stand between real clients and real brokers, and hold, delay or reset their frames by name
+    Proxy(proxy::Args),
 }
 
 /// Runs the command.
@@ -68,6 +75,8 @@ pub(crate) fn main(cli: Cli) -> ExitCode {
         Command::Diff(args) => diff::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Shrink(args) => shrink::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Proxy(args) => proxy::run(&args),
     };
     match result {
         Ok(Ending::Expected) => ExitCode::SUCCESS,

@@ -99,7 +99,7 @@ fn hostile_frames_close_their_connection_and_no_other() {
             ("a varint without end", after_header(&[0xff; 9])),
             ("a topic that is not UTF-8", after_header(&[2, 3, 0xc3, 0x28, 0, 1, 1, 1, 0])),
             ("4 G tagged fields", after_header(&[1, 1, 1, 1, 0xff, 0xff, 0xff, 0xff, 0x0f])),
-            ("a byte too many", after_header(&[1, 1, 1, 1, 0, 0])),
+            ("a byte too few", after_header(&[1, 1, 1, 1])),
             (
                 "2 G topics, not compact",
                 framed(&[0, 3, 0, 1, 0, 0, 0, 1, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff]),

@@ -24,11 +24,12 @@ use kafka_protocol::messages::offset_for_leader_epoch_request::{
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiKey, ApiVersionsRequest, CreatePartitionsRequest,
-    CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DescribeClusterRequest,
-    DescribeConfigsRequest, DescribeProducersRequest, DescribeTransactionsRequest, EndTxnRequest,
-    FetchRequest, FindCoordinatorRequest, HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest,
-    LeaveGroupRequest, ListOffsetsRequest, ListTransactionsRequest, MetadataRequest, OffsetFetchRequest,
-    OffsetForLeaderEpochRequest, ProduceRequest, ProducerId, SyncGroupRequest,
+    CreateTopicsRequest, DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
+    DescribeClusterRequest, DescribeConfigsRequest, DescribeGroupsRequest, DescribeProducersRequest,
+    DescribeTransactionsRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest,
+    InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListOffsetsRequest, ListTransactionsRequest,
+    MetadataRequest, OffsetDeleteRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest,
+    ProducerId, SyncGroupRequest,
 };
 
 /// A topic that is not there.
@@ -74,6 +75,9 @@ async fn provoke(agent: &mut Connection, api: ApiKey, version: i16) {
         }
         ApiKey::JoinGroup | ApiKey::SyncGroup | ApiKey::Heartbeat | ApiKey::LeaveGroup => {
             membership(agent, api, version, &at).await;
+        }
+        ApiKey::DescribeGroups | ApiKey::ListGroups | ApiKey::DeleteGroups | ApiKey::OffsetDelete => {
+            groups(agent, api, version, &at).await;
         }
         ApiKey::InitProducerId | ApiKey::AddPartitionsToTxn | ApiKey::AddOffsetsToTxn | ApiKey::EndTxn => {
             transaction(agent, api, version, &at).await;
@@ -271,6 +275,29 @@ async fn membership(agent: &mut Connection, api: ApiKey, version: i16, at: &str)
             assert_eq!(told.members[0].member_id, nobody, "{at}");
             assert_eq!(told.members[0].group_instance_id.as_deref(), Some("i"), "{at}");
         }
+    }
+}
+
+async fn groups(agent: &mut Connection, api: ApiKey, version: i16, at: &str) {
+    match api {
+        ApiKey::DeleteGroups => {
+            let request = DeleteGroupsRequest::default().with_groups_names(vec![text("nobody").into()]);
+            let told = agent.call(version, &request).await.results.remove(0);
+            assert_eq!((told.error_code, told.group_id.as_str()), (69, "nobody"), "{at}");
+        }
+        ApiKey::OffsetDelete => {
+            let request = OffsetDeleteRequest::default().with_group_id(text("nobody").into());
+            let told = agent.call(version, &request).await;
+            assert_eq!((told.error_code, told.topics.len()), (69, 0), "{at}");
+        }
+        ApiKey::DescribeGroups if version >= 6 => {
+            let request = DescribeGroupsRequest::default().with_groups(vec![text("nobody").into()]);
+            let told = agent.call(version, &request).await.groups.remove(0);
+            assert_eq!((told.error_code, told.group_state.as_str()), (69, "Dead"), "{at}");
+            assert_eq!((told.members.len(), told.authorized_operations), (0, i32::MIN), "{at}");
+        }
+        // ListGroups, and DescribeGroups before version 6, refuse nothing that can be asked.
+        _ => {}
     }
 }
 

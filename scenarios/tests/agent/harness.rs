@@ -26,6 +26,7 @@ use sim::node::{self, Role};
 use sim::run::{End, Run};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Largest answer accepted.
@@ -133,7 +134,7 @@ impl Cluster {
         loop {
             match TcpStream::connect(&format!("{agent}:{KAFKA_PORT}")).await {
                 Ok(stream) => return Connection { stream, last_id: 0 },
-                Err(_) => rt::time::sleep(std::time::Duration::from_millis(10)).await,
+                Err(_) => rt::time::sleep(Duration::from_millis(10)).await,
             }
         }
     }
@@ -175,6 +176,24 @@ impl Connection {
     pub(crate) async fn call<R: Request>(&mut self, version: i16, request: &R) -> R::Response {
         self.send(version, request).await;
         self.receive::<R>(version).await
+    }
+
+    /// Sends a request and waits for its answer for a time; `None` if the connection broke, or is no good any more.
+    pub(crate) async fn try_call<R: Request>(
+        &mut self,
+        version: i16,
+        request: &R,
+        limit: Duration,
+    ) -> Option<R::Response> {
+        self.last_id += 1;
+        let frame = frame(version, self.last_id, request);
+        let answer = async {
+            self.stream.write_frame(&frame, || "test".into()).await.ok()?;
+            self.read().await
+        };
+        let mut answer = rt::time::timeout(limit, answer).await.ok().flatten()?;
+        ResponseHeader::decode(&mut answer, R::Response::header_version(version)).expect("a header");
+        Some(R::Response::decode(&mut answer, version).expect("a body"))
     }
 
     /// Sends a request, as a real client would.

@@ -3,7 +3,9 @@
 
 mod admin;
 mod allocations;
+mod append;
 mod calls;
+mod clients;
 mod door;
 mod errors;
 mod groups;

@@ -79,7 +79,12 @@ async fn offset_for(agent: &mut Connection, topic: &str, timestamp_ms: i64) -> i
 }
 
 /// Deletes the records of partition 0 before `offset`: error code and low watermark.
-async fn delete_records(agent: &mut Connection, topic: &str, partition: i32, offset: i64) -> (i16, i64) {
+pub(crate) async fn delete_records(
+    agent: &mut Connection,
+    topic: &str,
+    partition: i32,
+    offset: i64,
+) -> (i16, i64) {
     let asked = DeleteRecordsPartition::default().with_partition_index(partition).with_offset(offset);
     let topic = DeleteRecordsTopic::default().with_name(text(topic).into()).with_partitions(vec![asked]);
     let request = DeleteRecordsRequest::default().with_timeout_ms(5_000).with_topics(vec![topic]);

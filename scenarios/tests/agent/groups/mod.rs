@@ -1,7 +1,9 @@
 //! Members of groups under real frames: they join, sync, beat, leave and commit, through rebalances and the loss of agents.
 
+mod admin;
 mod classic;
 mod owner;
+mod storm;
 
 use crate::calls::again;
 use crate::harness::{Cluster, Connection, text};

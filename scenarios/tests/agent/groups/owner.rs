@@ -2,7 +2,9 @@
 //! gone agent-1's; when both are agent-3's.
 
 use super::*;
+use crate::calls::{Txn, stable_offsets};
 use crate::harness::World;
+use kafka_protocol::messages::TxnOffsetCommitRequest;
 use rt::time::{Instant, sleep};
 use sim::fault::{EventPattern, Fault, Scheduled, When};
 use std::time::Duration;
@@ -266,6 +268,46 @@ fn a_group_lives_through_lost_answers() {
             }
             assert_eq!(a.join().await.members.len(), 1);
             assert_eq!((a.generation, a.leave().await), (3, 0), "{point} {nth}");
+        });
+    }
+}
+
+/// An agent stops between deciding over a commit and writing it; meanwhile its member is taken out elsewhere.
+#[test]
+fn a_commit_that_was_decided_before_a_rebalance_is_decided_anew() {
+    for (transactional, point) in
+        [(false, "offset-commit.before-commit"), (true, "txn-offset-commit.before-commit")]
+    {
+        let when = When::Point { node: Some("agent-1".into()), point: point.into(), nth: 1 };
+        let fault = Fault::Pause { node: "agent-1".into(), for_ms: 2_000 };
+        let mut world = three(Vec::new());
+        world.agent.lease_ttl_s = 15;
+        world.faults = vec![Scheduled { id: 1, when, fault }];
+        world.run(move |cluster| async move {
+            settled(cluster).await;
+            let [mut a, mut b] = two_members(cluster, "agent-2").await;
+            a.agent.create_topic("t", 1, &[]).await;
+            let txn = Txn::init(&mut a.agent, "jt1").await;
+            assert_eq!(txn.add_offsets(&mut a.agent, 3, "g").await, 0);
+            let mut elsewhere = cluster.connect("agent-1").await;
+            let commit =
+                txn.offsets("g", &[(0, 5)]).with_generation_id(b.generation).with_member_id(text(&b.id));
+            let plain = crate::calls::offset_commit("g", b.generation, &[(0, 5)]).with_member_id(text(&b.id));
+            match transactional {
+                true => elsewhere.send(3, &commit).await,
+                false => elsewhere.send(8, &plain).await,
+            }
+            again().await;
+            assert_eq!(b.leave().await, 0);
+            assert_eq!(a.join().await.generation_id, 2);
+            let told = match transactional {
+                true => {
+                    elsewhere.receive::<TxnOffsetCommitRequest>(3).await.topics[0].partitions[0].error_code
+                }
+                false => elsewhere.receive::<OffsetCommitRequest>(8).await.topics[0].partitions[0].error_code,
+            };
+            assert_eq!(told, 25, "{point}");
+            assert_eq!(stable_offsets(&mut a.agent, "g", &[0]).await, [(-1, 0)]);
         });
     }
 }

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::harness::{PLAIN, World};
+use std::io::Write;
 
+const INVALID_RECORD: i16 = 87;
 const HEADER_BYTES: usize = 61;
 
 /// A log of two interleaved aborted transactions with a committed one between. Offsets: 0 a1, 1 b1, 2 a-abort, 3 c1, 4 c-commit,
@@ -98,13 +100,27 @@ fn an_open_transaction_bounds_what_committed_readers_see() {
     });
 }
 
-/// A batch that says it is compressed, with a payload that no codec wrote: whoever looked into it would fail.
-fn compressed(codec: i16) -> Bytes {
+/// A batch whose records were compressed by `codec`, or are what no codec writes.
+fn compressed(codec: i16, foreign: bool) -> Bytes {
     let mut bytes = batch(PLAIN, 1_000, &["x", "y", "z"]).to_vec();
+    let records = bytes.split_off(HEADER_BYTES);
+    bytes.extend(match codec {
+        _ if foreign => (0..records.len()).map(|n| n as u8 ^ 0xa5).collect(),
+        1 => {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+            gzip.write_all(&records).and_then(|()| gzip.finish()).expect("compressed")
+        }
+        2 => snap::raw::Encoder::new().compress_vec(&records).expect("compressed"),
+        3 => {
+            let mut lz4 = lz4_flex::frame::FrameEncoder::new(Vec::new());
+            lz4.write_all(&records).expect("compressed");
+            lz4.finish().expect("compressed")
+        }
+        _ => ruzstd::encoding::compress_to_vec(&records[..], ruzstd::encoding::CompressionLevel::Fastest),
+    });
     bytes[21..23].copy_from_slice(&codec.to_be_bytes());
-    for (n, byte) in bytes[HEADER_BYTES..].iter_mut().enumerate() {
-        *byte = n as u8 ^ 0xa5;
-    }
+    let length = bytes.len() as i32 - 12;
+    bytes[8..12].copy_from_slice(&length.to_be_bytes());
     let crc = crc32c::crc32c(&bytes[21..]);
     bytes[17..21].copy_from_slice(&crc.to_be_bytes());
     bytes.into()
@@ -116,7 +132,9 @@ fn compressed_batches_pass_untouched() {
         let mut agent = cluster.connect("agent-1").await;
         agent.create_topic(TOPIC, 1, &[]).await;
         for (n, codec) in (0..).zip([1, 2, 3, 4]) {
-            let sent = compressed(codec);
+            let foreign = compressed(codec, true);
+            assert_eq!(send_bytes(&mut agent, V1, None, 0, foreign).await, (INVALID_RECORD, -1), "{codec}");
+            let sent = compressed(codec, false);
             let base_offset = 3 * n;
             assert_eq!(send_bytes(&mut agent, V1, None, 0, sent.clone()).await, (0, base_offset));
             let data = fetch(&mut agent, 0, base_offset, true, 1 << 20).await;

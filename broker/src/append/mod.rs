@@ -7,20 +7,19 @@
 //! never can (its guard is stale) or excludes this round's own (both compare the same revision). When the chunk is settled
 //! (see `floor`) the batches are written again, but for those that may have landed before that and are nobody's.
 
+mod decide;
+
 use crate::agent::Context;
 use crate::batch::Header;
 use crate::codec;
 use crate::config::TransactionVersion;
 use crate::coordinator::{Compare, CoordinatorError, Op, Range};
-use crate::finish::Prepared;
 use crate::floor;
 use crate::gate::{Fault, Patience, Snapshot, Stored};
 use crate::layout;
-use crate::producer::{self, ProducerEntry, Verdict};
-use crate::records::{Body, ChunkId, Head, IndexEntry, TopicEntry, TxnPart};
-use crate::topic_config;
-use crate::topics;
-use crate::transaction::{self, Admission, TxnState};
+use crate::producer::ProducerEntry;
+use crate::records::{Body, ChunkId, Head, IndexEntry, TxnPart};
+use crate::transaction::TxnState;
 use crate::writer::{Lost, Written};
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
@@ -80,11 +79,12 @@ pub(crate) async fn append(
     batches: &[Submission],
     patience: &mut Patience,
 ) -> Vec<Result<Placed, ResponseError>> {
-    let items = batches.iter().map(|batch| Item { batch, outcome: None, tried: None, position: None });
+    let items =
+        batches.iter().map(|batch| Item { batch, outcome: None, topic: None, tried: None, position: None });
     let mut place = None;
     let mut work = Append { context, claim, items: items.collect(), chunk: None, met_another: false };
     while work.items.iter().any(|item| item.outcome.is_none()) {
-        let trouble = match work.round().await {
+        let trouble = match work.round(patience).await {
             Ok(()) if !patience.is_over() => {
                 if std::mem::take(&mut work.met_another) && place.is_none() {
                     // Out of time in the line is out of time: the next look at the clock tells.
@@ -121,6 +121,8 @@ struct Append<'a> {
 struct Item<'a> {
     batch: &'a Submission,
     outcome: Option<Result<Placed, ResponseError>>,
+    /// Create revision of the topic that the first round met: one made again under the name is not what the client meant.
+    topic: Option<i64>,
     /// A commit whose outcome is unknown.
     tried: Option<Tried>,
     /// Where the chunk holds the batch.
@@ -168,7 +170,7 @@ impl Append<'_> {
         open.map(|item| (item.batch.topic.as_str(), item.batch.partition))
     }
 
-    async fn round(&mut self) -> Result<(), Trouble> {
+    async fn round(&mut self, patience: &Patience) -> Result<(), Trouble> {
         let mut now = self.context.gate.read(self.ranges()).await?;
         let settled = self.settled(&mut now)?;
         let txn = match self.claim {
@@ -192,7 +194,8 @@ impl Append<'_> {
             rt::mark!(reachable, "a chunk was settled before it was committed");
             self.context.chunks.forget(chunk.incarnation).await;
         }
-        self.store(&plans).await?;
+        // Out of time behind other chunks is as good as no store.
+        timeout(patience.left(), self.store(&plans)).await.map_err(|_| Trouble::Store)??;
         self.commit(plans, &txn, begin).await
     }
 
@@ -222,95 +225,6 @@ impl Append<'_> {
         let Some(chunk) = self.chunk else { return Ok(false) };
         let floor = now.last().kvs.pop().map(|kv| floor::decode(&kv.value)).transpose()?;
         Ok(floor.is_none_or(|floor| chunk.number < floor))
-    }
-
-    /// Decides over one batch by what was read: gives it an outcome, or a plan and whether the transaction begins.
-    fn decide(
-        &mut self,
-        at: usize,
-        txn: &Stored<TxnState>,
-        settled: bool,
-        now: &mut Snapshot,
-    ) -> Result<Option<(Plan, bool)>, Fault> {
-        let item = &mut self.items[at];
-        let Submission { partition, header, bytes, .. } = item.batch;
-        let topic: Stored<TopicEntry> = now.one()?;
-        let head: Stored<Head> = now.one()?;
-        let producer: Stored<ProducerEntry> =
-            if header.producer_id >= 0 { now.one()? } else { Stored::absent() };
-        let listed = header.transactional && now.one::<TxnPart>()?.revision() != 0;
-        let landed = match item.tried {
-            Some(_) => {
-                now.one::<IndexEntry>()?.into_value().filter(|entry| is_in(entry, self.chunk, item.position))
-            }
-            None => None,
-        };
-        let Some(entry) = topic.value().filter(|_| topics::holds(&topic, *partition)) else {
-            item.outcome = Some(Err(ResponseError::UnknownTopicOrPartition));
-            return Ok(None);
-        };
-        if bytes.len() > topic_config::max_message_bytes(entry, &self.context.config) {
-            item.outcome = Some(Err(ResponseError::MessageTooLarge));
-            return Ok(None);
-        }
-        let (head_revision, topic_revision) = (head.revision(), topic.revision());
-        let head = head.into_value().unwrap_or_default();
-        let log_start_offset = head.log_start_offset;
-        if let Some(entry) = landed {
-            rt::mark!(reachable, "a produce whose commit was not answered had landed");
-            let placed = Placed { base_offset: entry.base_offset, log_start_offset };
-            item.settle(placed, item.tried.is_some_and(|tried| tried.began));
-            return Ok(None);
-        }
-        let in_transaction = head.open.contains_key(&header.producer_id);
-        let rules = match self.claim {
-            Some(claim) if header.transactional => claim.rules,
-            _ => TransactionVersion::V1,
-        };
-        let verdict = match header.producer_id {
-            0.. => producer::check(rules, producer.value(), in_transaction, header),
-            _ => Verdict::Accept,
-        };
-        if let Verdict::Duplicate { base_offset } = verdict {
-            rt::mark!(reachable, "a duplicate batch was answered");
-            item.outcome = Some(Ok(Placed { base_offset, log_start_offset }));
-            return Ok(None);
-        }
-        let lost_sight = |tried: Tried| settled || tried.last_offset < log_start_offset;
-        if header.producer_id < 0 && item.tried.is_some_and(lost_sight) {
-            // It may have landed, and been moved to another chunk or deleted since. Of an idempotent producer's the check
-            // above knows.
-            item.outcome = Some(Err(ResponseError::RequestTimedOut));
-            return Ok(None);
-        }
-        let outside = self.context.config.transactions.outside;
-        let admission = match header.transactional {
-            true => transaction::admit(rules, outside, txn.value(), listed, header.producer_id, header.epoch),
-            false => Admission::Append,
-        };
-        let refusal = match (admission, verdict) {
-            (Admission::Refuse(error), _) | (_, Verdict::Refuse(error)) => Some(error),
-            _ => None,
-        };
-        if let Some(error) = refusal {
-            item.outcome = Some(Err(error));
-            if error == ResponseError::ConcurrentTransactions {
-                self.finish_found();
-            }
-            return Ok(None);
-        }
-        let joins = matches!(admission, Admission::Join { .. });
-        let begins = admission == Admission::Join { begin: true };
-        let producer = (header.producer_id >= 0)
-            .then(|| producer.into_value().unwrap_or_else(|| ProducerEntry::fresh(header.epoch)));
-        Ok(Some((Plan { item: at, head, head_revision, topic_revision, producer, joins }, begins)))
-    }
-
-    fn finish_found(&self) {
-        if let Some(Claim { transactional_id, .. }) = self.claim {
-            let transactional_id = transactional_id.to_string();
-            self.context.steward.finish(Prepared { transactional_id, found: true });
-        }
     }
 
     /// Has the chunk written, once. Later rounds accept no batch that it does not hold: what is refused stays refused.
@@ -412,6 +326,8 @@ impl Append<'_> {
     fn settle(&mut self, plans: &[Plan], began: bool) {
         for plan in plans {
             let item = &mut self.items[plan.item];
+            let count = u64::from(item.batch.header.count.unsigned_abs());
+            self.context.counters.produced(count, item.batch.bytes.len());
             let base_offset = plan.head.next_offset - i64::from(item.batch.header.count);
             let log_start_offset = plan.head.log_start_offset;
             item.settle(Placed { base_offset, log_start_offset }, began && plan.joins);
@@ -430,12 +346,5 @@ impl Append<'_> {
             };
             item.outcome = Some(Err(error));
         }
-    }
-}
-
-fn is_in(entry: &IndexEntry, chunk: Option<ChunkId>, position: Option<u32>) -> bool {
-    match entry.body {
-        Body::Chunk { chunk: stored, position: at, .. } => Some(stored) == chunk && Some(at) == position,
-        Body::Marker { .. } => false,
     }
 }

@@ -1,0 +1,6 @@
+//! `wavetank serve` and `wavetank proxy` on real TCP: our own clients against real sockets, over loopback.
+
+mod command;
+mod harness;
+mod proxy;
+mod serve;
