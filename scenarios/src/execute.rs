@@ -6,7 +6,7 @@ use crate::log::{self, Facts, Log, Work, atom, value_atom};
 use crate::outcome::Outcome;
 use crate::plan::{Commits, Life, Op, Plan};
 use crate::workload::{self, Reader};
-use crate::{explain, ground, group, looker, oracle, story, watcher};
+use crate::{explain, ground, group, looker, member, oracle, story, watcher};
 use check::{FinalReads, Status};
 use client::IsolationLevel;
 use rt::host::BoxFuture;
@@ -94,6 +94,7 @@ async fn script(plan: Plan, log: Log, agent: MakeAgent) {
     client_process("reader", final_reads(config.clone(), log.clone())).await;
     if members {
         client_process("watcher", watcher::drain(config.clone(), log.clone())).await;
+        client_process("newcomer", member::newcomer(config.clone(), log.clone())).await;
         if !sim::property::eventually("every member is done", MEMBERS_LIMIT, || done(&stay)).await {
             return;
         }

@@ -106,6 +106,7 @@ fn event(entry: &Entry, members: &BTreeSet<String>) -> Option<Event> {
         },
         "member.assigned" => Event::Assigned { member: member(), partition: partition()? },
         "member.revoked" | "member.lost" => Event::Dropped { member: member(), partition: partition()? },
+        "member.seeks" => Event::Sought { member: member(), partition: partition()? },
         "consumer.polled" if members.contains(&member()) => {
             Event::Delivered { member: member(), partition: partition()?, offset: number("offset") }
         }

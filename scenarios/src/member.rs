@@ -14,6 +14,9 @@ use std::time::Duration;
 /// How long a member that closes waits for that.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
+/// A newcomer is in a generation by then: longer than any rebalance without trouble.
+const NEWCOMER_LIMIT: Duration = Duration::from_secs(60);
+
 /// Lives one life of a member: a new one after each that failed.
 pub(crate) async fn live(worker: &str, config: &Config, life: &Life, log: &Log) {
     let until = life.for_ms.map(|for_ms| Instant::now() + Duration::from_millis(for_ms));
@@ -34,6 +37,29 @@ pub(crate) async fn live(worker: &str, config: &Config, life: &Life, log: &Log) 
     }
 }
 
+/// One more member comes when all is over, and stays until it is in a generation: nothing goes wrong in a rebalance
+/// without trouble either. Then the members may go.
+pub(crate) async fn newcomer(config: Config, log: Log) {
+    let life = Life {
+        for_ms: None,
+        think_ms: 0,
+        cooperative: true,
+        is_static: false,
+        max_poll_interval_ms: 8_000,
+        commits: Commits::Sync,
+        closes: true,
+    };
+    let member = Member::new(config.member("newcomer", "newcomer", &life), config.member_flaws, &[TOPIC]);
+    let mut member = member.expect("the configuration has a group and an assignor");
+    let deadline = Instant::now() + NEWCOMER_LIMIT;
+    while member.group_metadata().generation_id < 0 && Instant::now() < deadline {
+        // It is not there to read.
+        let _ = member.poll(POLL_MS).await;
+    }
+    member.close(CLOSE_LIMIT).await;
+    log.lock().drained = true;
+}
+
 /// Polls until the life is over, or the group wants the member no more.
 async fn be(
     member: &mut Member,
@@ -41,19 +67,22 @@ async fn be(
     life: &Life,
     is_over: impl Fn() -> bool,
 ) -> Result<(), client::Error> {
+    let mut uncommitted = false;
     while !is_over() {
         if life.commits == Commits::Transaction {
             writer.be_ready().await;
         }
         let records = member.poll(POLL_MS).await?;
-        if records.is_empty() {
+        if records.is_empty() && !uncommitted {
             continue;
         }
-        sleep(Duration::from_millis(life.think_ms)).await;
+        if !records.is_empty() {
+            sleep(Duration::from_millis(life.think_ms)).await;
+        }
         match life.commits {
             Commits::Auto => {}
-            // As Jepsen does: who cannot commit polls on, and commits more the next time.
-            Commits::Sync => drop(member.commit().await),
+            // Who cannot commit polls on, and commits what it has by then.
+            Commits::Sync => uncommitted = member.commit().await.is_err(),
             Commits::Transaction => {
                 if !writer.write(member, &records).await {
                     member.seek_to_committed();
@@ -78,7 +107,7 @@ impl Writer<'_> {
     /// not know: then whatever there is was decided before the next transaction.
     async fn write(&mut self, member: &Member, records: &[ConsumerRecord]) -> bool {
         let Some(producer) = self.producer.take() else { return false };
-        let outcome = transaction(&producer, member, records).await;
+        let outcome = transaction(&producer, &self.producer_name(), member, records).await;
         let goes_on = match &outcome {
             Ok(()) => true,
             Err(error) if error.is_definite() => producer.abort_transaction().await.is_ok(),
@@ -88,31 +117,37 @@ impl Writer<'_> {
         outcome.is_ok()
     }
 
+    fn producer_name(&self) -> String {
+        format!("{}.writer.{}", self.name, self.producers)
+    }
+
     /// Has a producer; a new one after each that was given up, which decides what that left open.
     async fn be_ready(&mut self) {
         if self.producer.is_some() {
             return;
         }
         self.producers += 1;
-        let name = format!("{}.writer.{}", self.name, self.producers);
+        let name = self.producer_name();
         let config = self.config.producer(&name, Some(&format!("writer-{}", self.worker)));
         let producer = Producer::new(config, self.config.client.model());
         self.producer = producer.init_transactions().await.is_ok().then_some(producer);
     }
 }
 
+/// The payload of a result is where its record was read, and in which attempt it was made: no two are the same.
 async fn transaction(
     producer: &Producer,
+    name: &str,
     member: &Member,
     records: &[ConsumerRecord],
 ) -> Result<(), client::Error> {
-    producer.begin_transaction()?;
+    let number = producer.begin_transaction()?;
     let mut deliveries = Vec::with_capacity(records.len());
     for record in records {
         let result = ProducerRecord {
             partition: TopicPartition::new(RESULTS, record.partition.partition),
             key: None,
-            value: record.offset.to_string().into(),
+            value: format!("{} {name} {number}", record.offset).into(),
         };
         deliveries.push(producer.send(result).await?);
     }

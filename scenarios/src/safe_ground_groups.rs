@@ -31,8 +31,8 @@ pub(crate) const SCENARIO: Scenario = Scenario {
 };
 
 /// Producers with transactions, and what each does.
-const PRODUCERS: u32 = 2;
-const TRANSACTIONS: u32 = 8;
+const PRODUCERS: u32 = 3;
+const TRANSACTIONS: u32 = 6;
 /// What the producer without transactions does.
 const BURSTS: u32 = 8;
 /// Members, and how many lives each has: the last goes on until all is consumed.
@@ -49,36 +49,50 @@ fn plan(seed: u64, config: &Config) -> Plan {
     operations.insert("p1".into(), (1..=BURSTS).map(|n| load.burst(10_000 + n)).collect());
     let clients: Vec<String> = operations.keys().cloned().collect();
     let members: Vec<String> = (1..=MEMBERS).map(|n| format!("m{n}")).collect();
+    let transactional = choices.world("member.all-transactional", 0, 0).chance(0.25);
     for (name, n) in members.iter().zip(1..) {
-        operations.insert(name.clone(), lives(&choices, n));
+        operations.insert(name.clone(), lives(&choices, n, transactional));
     }
     let one = |what| vec![Operation { id: 1, think_ms: 0, what }];
     operations.insert("l1".into(), one(Op::Look { for_ms: LOAD_MS, every_ms: 900 }));
     operations.insert("w1".into(), one(Op::Watch { for_ms: LOAD_MS, every_ms: 400 }));
     let mut faults = storm::draw(&choices, config, &clients, LOAD_MS - 2_000);
-    faults.extend(storm::draw_at_members(&choices, config, &members, LOAD_MS - 2_000));
+    faults.extend(storm::draw_at_members(&choices, config, &members, transactional, LOAD_MS - 2_000));
     Plan {
         scenario: SCENARIO.name.into(),
         seed,
-        config: safe_ground::world(&choices, config),
+        config: world(&choices, config),
         operations,
         faults,
         overrides: vec![],
     }
 }
 
-/// The lives of the `n`-th member. Only the first may be static: an instance id is one machine's.
-fn lives(choices: &Choices, n: u32) -> Vec<Operation> {
+/// The world of `safe-ground`, with settings of groups that must not matter.
+fn world(choices: &Choices, config: &Config) -> Config {
+    let mut config = safe_ground::world(choices, config);
+    let delay = choices.world("world.rebalance-delay", 0, 0);
+    config.agent.groups.initial_rebalance_delay_ms = pick(delay, [0, 300, 3_000]);
+    config
+}
+
+/// The lives of the `n`-th member. Only the first may be static: an instance id is one machine's. Unless all commit with
+/// transactions, the second does not.
+fn lives(choices: &Choices, n: u32, transactional: bool) -> Vec<Operation> {
     let draw = |what, ordinal| choices.world(what, u64::from(n), ordinal);
     let cooperative = draw("member.cooperative", 0).chance(0.5);
     let is_static = n == 1 && draw("member.static", 0).chance(0.5);
-    let all = [Commits::Sync, Commits::Auto, Commits::Transaction];
-    let commits = pick(draw("member.commits", 0), all);
+    let commits = match n {
+        _ if transactional => Commits::Transaction,
+        2 => pick(draw("member.commits", 0), [Commits::Sync, Commits::Auto]),
+        _ => pick(draw("member.commits", 0), [Commits::Sync, Commits::Auto, Commits::Transaction]),
+    };
     let max_poll_interval_ms = pick(draw("member.max-poll", 0), [1_500, 8_000, 300_000]);
     let count = draw("member.lives", 0).below(3);
     let life = |nth: u64| Life {
         for_ms: (nth < count).then(|| draw("member.for", nth).between(1_500, 7_000)),
-        think_ms: pick(draw("member.think", nth), [0, 30, 200, 2_000]),
+        // Who works for longer than it may never commits: it must not be the last.
+        think_ms: pick(draw("member.think", nth), [0, 30, 200, if nth < count { 2_000 } else { 1_000 }]),
         cooperative,
         is_static,
         max_poll_interval_ms,

@@ -38,11 +38,13 @@ const LOST: [&str; 7] = [
 /// Frames that arrive late.
 const LATE: [&str; 5] = ["Produce", "EndTxn", "AddPartitionsToTxn", "InitProducerId", "etcd.txn"];
 
-/// Frames of group members that are lost, as above.
-const GROUP_LOST: [&str; 5] =
-    ["JoinGroup.reply", "SyncGroup.reply", "Heartbeat.reply", "OffsetCommit.reply", "OffsetFetch.reply"];
-/// Frames of group members that arrive late.
-const GROUP_LATE: [&str; 4] = ["JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"];
+/// Frames of group members that are lost, as above, and that arrive late.
+const GROUP_LOST: [&str; 4] = ["JoinGroup.reply", "SyncGroup.reply", "Heartbeat.reply", "OffsetFetch.reply"];
+const GROUP_LATE: [&str; 3] = ["JoinGroup", "SyncGroup", "Heartbeat"];
+/// And of those that commit: by themselves, and with transactions.
+const COMMITS: [&str; 2] = ["OffsetCommit.reply", "OffsetCommit"];
+const TRANSACTIONAL: [&str; 4] =
+    ["TxnOffsetCommit.reply", "AddOffsetsToTxn.reply", "TxnOffsetCommit", "AddOffsetsToTxn"];
 
 /// A schedule for a load that goes on until `until_ms`.
 pub(crate) fn draw(choices: &Choices, config: &Config, clients: &[String], until_ms: u64) -> Vec<Scheduled> {
@@ -87,11 +89,12 @@ pub(crate) fn draw(choices: &Choices, config: &Config, clients: &[String], until
 }
 
 /// What strikes group members, beside [`draw`], in a load that goes on until `until_ms`. Members must be up all the
-/// time.
+/// time. `transactional`: all of them commit with transactions; else one does not.
 pub(crate) fn draw_at_members(
     choices: &Choices,
     config: &Config,
     members: &[String],
+    transactional: bool,
     until_ms: u64,
 ) -> Vec<Scheduled> {
     let at_members = Swarm {
@@ -104,7 +107,15 @@ pub(crate) fn draw_at_members(
         for_ms: (20, 6_000),
         first_id: 501,
     };
-    let mut faults = on_frames(choices, GROUP_LOST.into_iter().chain(GROUP_LATE).zip(601..));
+    let frames = GROUP_LOST.into_iter().chain(GROUP_LATE);
+    let mut faults = on_frames(choices, frames.zip(601..));
+    // Under the second protocol nobody sends AddOffsetsToTxn.
+    let is_sent =
+        |(words, _): &(&str, u32)| !(config.is_second_protocol() && words.starts_with("AddOffsetsToTxn"));
+    faults.extend(match transactional {
+        true => on_frames(choices, TRANSACTIONAL.into_iter().zip(621..).filter(is_sent)),
+        false => on_frames(choices, COMMITS.into_iter().zip(641..)),
+    });
     if choices.world("storm.members", 0, 0).chance(0.7) {
         faults.extend(nemesis::draw(choices, &at_members));
     }
@@ -136,14 +147,19 @@ fn on_frames(choices: &Choices, frames: impl Iterator<Item = (&'static str, u32)
         if draw("storm.frame").chance(0.7) {
             continue;
         }
+        // Some runs have one commit only, and few heartbeats.
+        let few = words.contains("Offset") || words.starts_with("Heartbeat");
+        let most = if few { 1 } else { 4 };
         let frame =
-            FramePattern { nth: draw("storm.nth").between(1, 4) as u32, ..FramePattern::words(words) };
+            FramePattern { nth: draw("storm.nth").between(1, most) as u32, ..FramePattern::words(words) };
         let fault = match words.ends_with(".reply") {
             true => Fault::Reset { frame },
             false => Fault::Delay { frame, by_ms: draw("storm.for").between(100, 9_000) },
         };
-        // Producers ask for their ids when they begin, and members join.
-        let early = ["InitProducerId", "JoinGroup", "SyncGroup"].iter().any(|early| words.starts_with(early));
+        // Producers ask for their ids when they begin, and members join; some commit all there is at once.
+        let early = ["InitProducerId", "JoinGroup", "SyncGroup", "Heartbeat", "Offset"]
+            .iter()
+            .any(|early| words.contains(early));
         let from_ms = if early { 0 } else { FROM_MS };
         faults.push(Scheduled { id, when: When::AtMs(from_ms), fault });
     }
@@ -161,7 +177,7 @@ mod tests {
         for seed in 0..200 {
             let (choices, config) = (Choices::new(seed, &[]), Config::default());
             let mut faults = draw(&choices, &config, &["t1".into()], 20_000);
-            faults.extend(draw_at_members(&choices, &config, &["m1".into()], 20_000));
+            faults.extend(draw_at_members(&choices, &config, &["m1".into()], seed % 2 == 0, 20_000));
             let ids: BTreeSet<u32> = faults.iter().map(|scheduled| scheduled.id).collect();
             assert_eq!(ids.len(), faults.len(), "seed {seed}");
             for Scheduled { when, fault, .. } in &faults {

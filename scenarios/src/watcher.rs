@@ -66,7 +66,7 @@ impl Watcher {
 }
 
 /// Waits until the group has committed the end of every partition: the offset after the last record that a consumer
-/// sees. Then, or when it gives up, the members may go.
+/// sees; notes where it has not when it gives up.
 pub(crate) async fn drain(config: Config, log: Log) {
     let ends: BTreeMap<i32, i64> = {
         let facts = log.lock();
@@ -83,9 +83,7 @@ pub(crate) async fn drain(config: Config, log: Log) {
         let behind = ends.iter().filter(|(partition, end)| found.get(partition).is_none_or(|at| at < end));
         let behind: Vec<i32> = behind.map(|(partition, _)| *partition).collect();
         if behind.is_empty() || deadline <= Instant::now() {
-            let mut facts = log.lock();
-            facts.drained = true;
-            facts.behind = behind;
+            log.lock().behind = behind;
             return;
         }
         sleep(PAUSE).await;
@@ -108,8 +106,8 @@ pub(crate) async fn results(config: Config, log: Log) {
         let records = consumer.poll(RESULTS_POLL_MS).await.unwrap_or_default();
         quiet = if records.is_empty() { quiet + 1 } else { 0 };
         let of = records.iter().map(|record| {
-            let offset =
-                record.value.as_deref().and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
+            let words = record.value.as_deref().and_then(|value| std::str::from_utf8(value).ok());
+            let offset = words.and_then(|words| words.split(' ').next()?.parse().ok());
             (i64::from(record.partition.partition), offset.unwrap_or(-1))
         });
         log.lock().results.extend(of);

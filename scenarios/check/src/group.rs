@@ -55,6 +55,13 @@ pub enum Event {
         /// The partition.
         partition: i64,
     },
+    /// Its application went back to the committed offset of a partition that it has.
+    Sought {
+        /// The member.
+        member: String,
+        /// The partition.
+        partition: i64,
+    },
     /// A record was handed to its application.
     Delivered {
         /// The member.
@@ -154,7 +161,7 @@ impl Attempt {
     }
 }
 
-/// A time in which a member had a partition.
+/// A time in which a member had a partition, and read on in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spell {
     /// Who.
@@ -244,18 +251,12 @@ impl Facts {
         for (at, event) in events.iter().enumerate() {
             match event {
                 Event::Joined { .. } | Event::Synced { .. } => {}
-                Event::Assigned { member, partition } => facts.spells.push(Spell {
-                    member: member.clone(),
-                    partition: *partition,
-                    began: at,
-                    ended: usize::MAX,
-                    deliveries: Vec::new(),
-                }),
-                Event::Dropped { member, partition } => {
-                    if let Some(spell) = facts.spell(member, *partition) {
-                        spell.ended = at;
-                    }
+                Event::Assigned { member, partition } => facts.begin(member, *partition, at),
+                Event::Sought { member, partition } => {
+                    facts.finish(member, *partition, at);
+                    facts.begin(member, *partition, at);
                 }
+                Event::Dropped { member, partition } => facts.finish(member, *partition, at),
                 Event::Delivered { member, partition, offset } => {
                     if let Some(spell) = facts.spell(member, *partition) {
                         spell.deliveries.push((at, *offset));
@@ -286,6 +287,17 @@ impl Facts {
             }
         }
         facts
+    }
+
+    fn begin(&mut self, member: &str, partition: i64, began: usize) {
+        let (member, ended, deliveries) = (member.to_string(), usize::MAX, Vec::new());
+        self.spells.push(Spell { member, partition, began, ended, deliveries });
+    }
+
+    fn finish(&mut self, member: &str, partition: i64, ended: usize) {
+        if let Some(spell) = self.spell(member, partition) {
+            spell.ended = ended;
+        }
     }
 
     /// The spell that goes on.

@@ -98,6 +98,13 @@ mod tests {
     fn nobody_is_handed_a_record_twice_while_it_has_the_partition() {
         let twice = vec![first_owner(), delivered("a", 4..6)];
         assert_eq!(redelivered(twice), [("a".to_string(), 4, None)]);
+        let back = vec![Event::Sought { member: "a".into(), partition: 0 }];
+        assert_eq!(
+            redelivered(vec![first_owner(), delivered("a", 5..7), back.clone(), delivered("a", 5..7)]),
+            []
+        );
+        let too_far = vec![first_owner(), delivered("a", 5..7), back, delivered("a", 4..7)];
+        assert_eq!(redelivered(too_far), [("a".to_string(), 4, Some(5))]);
         let anew = [vec![dropped("a", 0)], synced("a", 2, &[0]), vec![assigned("a", 0)]].concat();
         assert_eq!(redelivered(vec![first_owner(), delivered("a", 5..7), anew, delivered("a", 5..9)]), []);
     }

@@ -36,6 +36,7 @@ pub(crate) const UNKNOWN_LEADER_EPOCH: i16 = 75;
 pub(crate) const OFFSET_NOT_AVAILABLE: i16 = 78;
 pub(crate) const MEMBER_ID_REQUIRED: i16 = 79;
 pub(crate) const FENCED_INSTANCE_ID: i16 = 82;
+pub(crate) const UNSTABLE_OFFSET_COMMIT: i16 = 88;
 pub(crate) const PRODUCER_FENCED: i16 = 90;
 pub(crate) const UNKNOWN_TOPIC_ID: i16 = 100;
 pub(crate) const INCONSISTENT_TOPIC_ID: i16 = 103;

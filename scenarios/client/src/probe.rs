@@ -4,6 +4,7 @@
 //! of version 12, the last that names topics, OffsetFetch requests of version 8, the first that asks for many groups.
 
 use crate::codec::{self, FRAME_MAX_BYTES};
+use crate::codes;
 use crate::config::IsolationLevel;
 use crate::error::Error;
 use crate::records::{self, BatchHeader};
@@ -108,8 +109,8 @@ impl Probe {
             .collect()
     }
 
-    /// Asks the agent at `address` what `group` has committed of partitions of `topic`; -1 for nothing. Offsets of open
-    /// transactions do not count.
+    /// Asks the agent at `address` what `group` has committed of partitions of `topic`; -1 for nothing. Partitions with
+    /// offsets of open transactions are left out.
     ///
     /// # Errors
     /// As [`Probe::fetch`]; the code may be a partition's.
@@ -127,14 +128,15 @@ impl Probe {
         let group = OffsetFetchRequestGroup::default()
             .with_group_id(GroupId(name(group)))
             .with_topics(Some(vec![topic]));
-        let request = OffsetFetchRequest::default().with_groups(vec![group]);
+        let request = OffsetFetchRequest::default().with_groups(vec![group]).with_require_stable(true);
         let response = self.ask(address, &request, OFFSET_FETCH_VERSION, "OffsetFetch").await?;
         let group = response.groups.into_iter().next().ok_or(Error::Corrupt { offset: -1 })?;
         if group.error_code != 0 {
             return Err(Error::Kafka(group.error_code));
         }
         let partitions = group.topics.into_iter().flat_map(|topic| topic.partitions);
-        let found = partitions.map(|partition| match partition.error_code {
+        let decided = partitions.filter(|partition| partition.error_code != codes::UNSTABLE_OFFSET_COMMIT);
+        let found = decided.map(|partition| match partition.error_code {
             0 => Ok((partition.partition_index, partition.committed_offset)),
             code => Err(Error::Kafka(code)),
         });

@@ -210,6 +210,7 @@ impl Member {
 
     /// Goes back to the committed offset of every partition, as an application does after it aborted a transaction.
     pub fn seek_to_committed(&mut self) {
+        self.tell("member.seeks", &self.owned);
         self.starting = self.owned.clone();
         self.consumer.take_from(&self.owned);
         self.shared.core().want(self.starting.clone());

@@ -184,7 +184,7 @@ impl Member {
         self.rebalances.push(told);
     }
 
-    fn tell(&self, what: &'static str, partitions: &BTreeSet<TopicPartition>) {
+    pub(super) fn tell(&self, what: &'static str, partitions: &BTreeSet<TopicPartition>) {
         for partition in partitions {
             rt::event!(
                 what,
