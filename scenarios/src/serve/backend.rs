@@ -1,8 +1,9 @@
-//! What agents stand on: a coordinator and a store, embedded in this process by default.
+//! What agents stand on: a coordinator and a store, embedded in this process by default, or real ones.
 //!
 //! The embedded ones are the models that the tank uses, each behind its own server on loopback. Both are in memory: what
 //! they hold ends with the process.
 
+use super::real::{self, Real};
 use super::settings::Settings;
 use crate::coordinator::EtcdCoordinator;
 use broker::Coordinator;
@@ -20,15 +21,38 @@ const REVISIONS_KEPT: i64 = 10_000;
 const COMPACTION_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The coordinator and the store of a served cluster. Dropping it ends the embedded ones.
-pub(super) struct Backend {
-    etcd: String,
-    s3: String,
-    _servers: rt::JoinSet<()>,
+pub(super) enum Backend {
+    Embedded {
+        /// Where the models listen.
+        etcd: String,
+        s3: String,
+        _servers: rt::JoinSet<()>,
+    },
+    Real {
+        coordinator: Arc<dyn Coordinator>,
+        store: Arc<dyn ObjectStore>,
+        told: Real,
+    },
 }
 
 impl Backend {
-    /// Starts the embedded ones.
-    pub(super) async fn embedded(settings: &Settings) -> io::Result<Self> {
+    /// Starts the embedded ones, or connects to the real ones.
+    ///
+    /// # Errors
+    /// The option, what is wrong, and the remedy.
+    pub(super) async fn new(settings: &Settings, real: Option<Real>) -> Result<Self, String> {
+        match real {
+            Some(told) => {
+                let (coordinator, store) = (real::coordinator(&told.etcd).await?, real::store(&told.store)?);
+                Ok(Backend::Real { coordinator, store, told })
+            }
+            None => Backend::embedded(settings)
+                .await
+                .map_err(|error| format!("no loopback socket for the embedded models: {error}")),
+        }
+    }
+
+    async fn embedded(settings: &Settings) -> io::Result<Self> {
         let (etcd, s3) = (TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?);
         let (etcd_address, s3_address) = (etcd.local_addr()?.to_string(), s3.local_addr()?.to_string());
         let mut servers = rt::JoinSet::new();
@@ -43,25 +67,38 @@ impl Backend {
             ended.expect("a loopback socket accepts");
         });
         servers.spawn("serve.etcd-compaction", compact(etcd_client(&etcd_address)));
-        Ok(Backend { etcd: etcd_address, s3: s3_address, _servers: servers })
+        Ok(Backend::Embedded { etcd: etcd_address, s3: s3_address, _servers: servers })
     }
 
-    /// A client of the coordinator, with a connection of its own.
+    /// A client of the coordinator; of the embedded one, with a connection of its own.
     pub(super) fn coordinator(&self) -> Arc<dyn Coordinator> {
-        Arc::new(EtcdCoordinator(etcd_client(&self.etcd)))
+        match self {
+            Backend::Embedded { etcd, .. } => Arc::new(EtcdCoordinator(etcd_client(etcd))),
+            Backend::Real { coordinator, .. } => coordinator.clone(),
+        }
     }
 
-    /// A client of the store, with connections of its own.
+    /// A client of the store; of the embedded one, with connections of its own.
     pub(super) fn store(&self) -> Arc<dyn ObjectStore> {
-        Arc::new(fake_s3::Client::new(self.s3.clone(), fake_s3::ClientConfig::default()))
+        match self {
+            Backend::Embedded { s3, .. } => {
+                Arc::new(fake_s3::Client::new(s3.clone(), fake_s3::ClientConfig::default()))
+            }
+            Backend::Real { store, .. } => store.clone(),
+        }
     }
 
     /// What they are, a line each.
-    pub(super) fn describe(&self) -> Vec<String> {
-        vec![
-            "coordinator: embedded etcd model, in memory".into(),
-            "store: embedded S3 model, in memory".into(),
-        ]
+    pub(super) fn describe(&self) -> [String; 2] {
+        match self {
+            Backend::Embedded { .. } => {
+                ["coordinator: embedded etcd model, in memory", "store: embedded S3 model, in memory"]
+                    .map(String::from)
+            }
+            Backend::Real { told, .. } => {
+                [format!("coordinator: etcd at {}", told.etcd), format!("store: {}", told.store)]
+            }
+        }
     }
 }
 
