@@ -86,7 +86,7 @@ impl Keeper {
             armed: Notify::new(),
             initial_delay_ms: config.groups.initial_rebalance_delay_ms,
             drawn: AtomicU64::new(0),
-            started: Instant::now().as_nanos() as u64,
+            started: Instant::now().as_nanos(),
         }
     }
 
@@ -134,6 +134,13 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// Groups that this agent owns, and members whose sessions it keeps.
+    fn sizes(&self) -> (usize, usize) {
+        let known = self.known();
+        let timers = known.values().flat_map(|kept| kept.timers.keys());
+        (known.len(), timers.filter(|timer| matches!(timer, Timer::Session { .. })).count())
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
@@ -226,6 +233,7 @@ pub(crate) async fn run(context: Arc<Context>) {
     let mut scanned = 0;
     let mut next_scan = Instant::now();
     loop {
+        context.counters.groups(keeper.sizes());
         let wake = keeper.next_look().map_or(next_scan, |look| look.min(next_scan));
         tokio::select! {
             biased;

@@ -9,9 +9,9 @@ use crate::coordinator::EtcdCoordinator;
 use broker::Coordinator;
 use object_store::ObjectStore;
 use rt::net::TcpListener;
-use rt::time::sleep;
+use rt::time::{Instant, sleep};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Revisions that the embedded coordinator keeps; older ones are compacted, as etcd does with
@@ -26,6 +26,8 @@ pub(super) enum Backend {
         /// Where the models listen.
         etcd: String,
         s3: String,
+        /// What they hold.
+        disks: (fake_etcd::Disk, fake_s3::Disk),
         _servers: rt::JoinSet<()>,
     },
     Real {
@@ -55,19 +57,21 @@ impl Backend {
     async fn embedded(settings: &Settings) -> io::Result<Self> {
         let (etcd, s3) = (TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?);
         let (etcd_address, s3_address) = (etcd.local_addr()?.to_string(), s3.local_addr()?.to_string());
+        let disks = (fake_etcd::Disk::default(), fake_s3::Disk::default());
+        let (etcd_disk, s3_disk) = disks.clone();
         let mut servers = rt::JoinSet::new();
         let config = settings.coordinator.clone();
         servers.spawn("serve.etcd", async move {
-            let ended = fake_etcd::serve(etcd, fake_etcd::Disk::default(), config).await;
+            let ended = fake_etcd::serve(etcd, etcd_disk, config).await;
             ended.expect("a loopback socket accepts");
         });
         let config = settings.storage.clone();
         servers.spawn("serve.s3", async move {
-            let ended = fake_s3::serve(s3, fake_s3::Disk::default(), config).await;
+            let ended = fake_s3::serve(s3, s3_disk, config).await;
             ended.expect("a loopback socket accepts");
         });
         servers.spawn("serve.etcd-compaction", compact(etcd_client(&etcd_address)));
-        Ok(Backend::Embedded { etcd: etcd_address, s3: s3_address, _servers: servers })
+        Ok(Backend::Embedded { etcd: etcd_address, s3: s3_address, disks, _servers: servers })
     }
 
     /// A client of the coordinator; of the embedded one, with a connection of its own.
@@ -88,6 +92,15 @@ impl Backend {
         }
     }
 
+    /// What the embedded ones hold in memory.
+    pub(super) fn sizes(&self) -> Option<Sizes> {
+        let Backend::Embedded { disks: (etcd, s3), .. } = self else { return None };
+        let status = lock(etcd).apply(Instant::now(), &fake_etcd::api::Request::Status).response;
+        let Ok(fake_etcd::api::Response::Status(status)) = status else { return None };
+        let (objects, object_bytes) = lock(s3).size();
+        Some(Sizes { revision: status.revision, etcd_bytes: status.db_size_bytes, objects, object_bytes })
+    }
+
     /// What they are, a line each.
     pub(super) fn describe(&self) -> [String; 2] {
         match self {
@@ -100,6 +113,23 @@ impl Backend {
             }
         }
     }
+}
+
+/// What the embedded models hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// The coordinator's revision.
+    pub(super) revision: i64,
+    /// Bytes of its keys and values, history included.
+    pub(super) etcd_bytes: i64,
+    /// Objects in the store.
+    pub(super) objects: u64,
+    /// Bytes of them.
+    pub(super) object_bytes: u64,
+}
+
+fn lock<T>(disk: &Mutex<T>) -> MutexGuard<'_, T> {
+    disk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn etcd_client(address: &str) -> fake_etcd::Client {

@@ -78,7 +78,8 @@ fn it_says_what_it_serves_and_ends_in_order() {
             ]
         );
         let bootstrap = said[6].strip_prefix("bootstrap: 127.0.0.1:").expect("an address");
-        assert_eq!(bootstrap.split(",127.0.0.1:").map(|port| port.parse::<u16>().unwrap()).count(), 2);
+        let ports: Vec<u16> = bootstrap.split(",127.0.0.1:").map(|port| port.parse().unwrap()).collect();
+        assert_eq!(ports.len(), 2);
         assert!(said[7].starts_with("admin: http://127.0.0.1:"), "{said:?}");
         served.signal(signal);
         let (said, status) = served.end();
