@@ -136,6 +136,13 @@ impl Keeper {
         }
     }
 
+    /// Groups that this agent owns, and members whose sessions it keeps.
+    fn sizes(&self) -> (usize, usize) {
+        let known = self.known();
+        let timers = known.values().flat_map(|kept| kept.timers.keys());
+        (known.len(), timers.filter(|timer| matches!(timer, Timer::Session { .. })).count())
+    }
+
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -226,6 +233,7 @@ pub(crate) async fn run(context: Arc<Context>) {
     let mut scanned = 0;
     let mut next_scan = Instant::now();
     loop {
+        context.counters.groups(keeper.sizes());
         let wake = keeper.next_look().map_or(next_scan, |look| look.min(next_scan));
         tokio::select! {
             biased;
