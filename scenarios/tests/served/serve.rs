@@ -110,7 +110,7 @@ async fn draining_ends_every_agent() {
     let told = serving.drain().await;
     assert!(told.starts_with("stopped: 2 agents drained in 0."), "{told}");
     for server in servers {
-        assert!(rt::net::TcpStream::connect(&server).await.is_err(), "{server} still listens");
+        assert!(TcpStream::connect(&server).await.is_err(), "{server} still listens");
     }
 }
 
