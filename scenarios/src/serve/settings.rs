@@ -20,7 +20,7 @@ pub struct Settings {
 }
 
 /// Period of retention, compaction and collection over the embedded store: what they delete is memory.
-const EMBEDDED_INTERVAL_MS: u64 = 30_000;
+const EMBEDDED_INTERVAL_MS: u64 = 10_000;
 
 /// What every agent is told by its place.
 const PLACED: [&str; 3] = ["node_id", "advertised_host", "advertised_port"];
