@@ -26,8 +26,8 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     plan,
     expect: |config| match (config.defects.stale_commits, config.member_flaws.resume_from_memory) {
         (true, _) => Expect::Finds {
-            must: &["zombie-commit"],
-            may: &["commit-moved-back", "redelivered", "processed-twice", "undelivered"],
+            must: &["commit-moved-back"],
+            may: &["zombie-commit", "redelivered", "processed-twice", "undelivered"],
         },
         (_, true) => Expect::Finds {
             must: &["redelivered"],

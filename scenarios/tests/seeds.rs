@@ -78,7 +78,7 @@ fn on_the_safe_ground_of_the_second_protocol_nothing_goes_wrong_with_groups() {
 #[test]
 fn a_broker_that_accepts_stale_commits_is_caught() {
     let scenario = scenario("safe-ground-groups");
-    let (seeds, chosen) = seeds(0..100);
+    let (seeds, chosen) = seeds(0..200);
     let caught = run(scenario, &with(scenario, "stale-commits"), seeds.clone());
     assert!(caught > 0 || chosen, "no seed of {seeds:?} shows it");
 }
