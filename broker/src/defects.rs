@@ -13,4 +13,7 @@ pub struct Defects {
     /// EndTxn of the current producer id and epoch is answered NONE whatever the transaction's state (finding 9, S4).
     /// Read in `api::end_txn`.
     pub lenient_end: bool,
+    /// OffsetCommit is accepted from who is no member of the group's generation any more: a member that was cut off
+    /// overwrites what the next owner of its partitions commits. Read in `offsets::attempt`.
+    pub stale_commits: bool,
 }

@@ -157,7 +157,11 @@ async fn attempt(
     if let Some(settled) = settle_tried(*tried, head.revision(), &puts, &mut now) {
         return Ok(settled);
     }
-    if let Err(error) = group::may_commit(head.value(), state.value(), claim) {
+    let is_stale = |error: &ResponseError| {
+        matches!(error, ResponseError::IllegalGeneration | ResponseError::UnknownMemberId)
+    };
+    let refused = group::may_commit(head.value(), state.value(), claim).err();
+    if let Some(error) = refused.filter(|error| !(context.config.defects.stale_commits && is_stale(error))) {
         return Ok(Attempt::Refused(error));
     }
     let guard = head.revision();

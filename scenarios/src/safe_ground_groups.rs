@@ -24,9 +24,16 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     claim: "no fault gives a partition two owners, moves a commit back, or leaves a record below it unread",
     config: || Config { client: Variant::Strict, partitions: 4, ..Config::default() },
     plan,
-    expect: |config| match config.member_flaws.resume_from_memory {
-        true => Expect::Finds { must: &["redelivered"], may: &["commit-moved-back", "undelivered"] },
-        false => Expect::Clean,
+    expect: |config| match (config.defects.stale_commits, config.member_flaws.resume_from_memory) {
+        (true, _) => Expect::Finds {
+            must: &["commit-moved-back"],
+            may: &["zombie-commit", "redelivered", "processed-twice", "undelivered"],
+        },
+        (_, true) => Expect::Finds {
+            must: &["redelivered"],
+            may: &["commit-moved-back", "processed-twice", "undelivered"],
+        },
+        _ => Expect::Clean,
     },
 };
 

@@ -128,6 +128,11 @@ pub fn switches() -> &'static [Switch] {
             apply: |config| config.profile = crate::config::Profile::Default,
         },
         Switch {
+            name: "stale-commits",
+            what: "planted: OffsetCommit is accepted from who is no member of the generation any more",
+            apply: |config| config.defects.stale_commits = true,
+        },
+        Switch {
             name: "resume-from-memory",
             what: "planted: a member that gets a partition back goes on where it stood, not at the committed offset",
             apply: |config| config.member_flaws.resume_from_memory = true,

@@ -55,11 +55,44 @@ fn on_the_safe_ground_nothing_goes_wrong() {
     assert_eq!(run(scenario, &(scenario.config)(), seeds(0..100).0), 0);
 }
 
+/// The world of `scenario`, changed by a switch.
+fn with(scenario: &Scenario, name: &str) -> Config {
+    let mut config = (scenario.config)();
+    let switch = scenarios::switches().iter().find(|switch| switch.name == name).expect("a known switch");
+    (switch.apply)(&mut config);
+    config
+}
+
+#[test]
+fn on_the_safe_ground_nothing_goes_wrong_with_groups() {
+    let scenario = scenario("safe-ground-groups");
+    assert_eq!(run(scenario, &(scenario.config)(), seeds(0..200).0), 0);
+}
+
+#[test]
+fn on_the_safe_ground_of_the_second_protocol_nothing_goes_wrong_with_groups() {
+    let scenario = scenario("safe-ground-groups");
+    assert_eq!(run(scenario, &with(scenario, "tv2"), seeds(0..100).0), 0);
+}
+
+#[test]
+fn a_broker_that_accepts_stale_commits_is_caught() {
+    let scenario = scenario("safe-ground-groups");
+    let (seeds, chosen) = seeds(0..200);
+    let caught = run(scenario, &with(scenario, "stale-commits"), seeds.clone());
+    assert!(caught > 0 || chosen, "no seed of {seeds:?} shows it");
+}
+
+#[test]
+fn a_member_that_resumes_from_memory_is_caught() {
+    let scenario = scenario("safe-ground-groups");
+    let (seeds, chosen) = seeds(0..100);
+    let caught = run(scenario, &with(scenario, "resume-from-memory"), seeds.clone());
+    assert!(caught > 0 || chosen, "no seed of {seeds:?} shows it");
+}
+
 #[test]
 fn on_the_safe_ground_of_the_second_protocol_nothing_goes_wrong() {
     let scenario = scenario("safe-ground");
-    let mut config = (scenario.config)();
-    let tv2 = scenarios::switches().iter().find(|switch| switch.name == "tv2").expect("a known switch");
-    (tv2.apply)(&mut config);
-    assert_eq!(run(scenario, &config, seeds(0..100).0), 0);
+    assert_eq!(run(scenario, &with(scenario, "tv2"), seeds(0..100).0), 0);
 }

@@ -195,3 +195,7 @@ impl Member {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "rebalance_tests.rs"]
+mod tests;
