@@ -195,6 +195,13 @@ impl Request {
         body: &T,
         code: Option<i16>,
     ) -> Option<Answer> {
+        let frame = self.encode(version, body);
+        rt::mark!(always, "an answer fits its version", frame.is_some());
+        Some(Answer::Reply { frame: frame?, label: Label { api: self.api, code, outcome: body.code() } })
+    }
+
+    /// `None` if the body has a field that the version does not have.
+    fn encode<T: Encodable + HeaderVersion>(&self, version: i16, body: &T) -> Option<Bytes> {
         let header = ResponseHeader::default().with_correlation_id(self.correlation_id);
         let header_version = T::header_version(version);
         let size = header.compute_size(header_version).ok()? + body.compute_size(version).ok()?;
@@ -202,10 +209,7 @@ impl Request {
         frame.extend_from_slice(&i32::try_from(size).ok()?.to_be_bytes());
         header.encode(&mut frame, header_version).ok()?;
         body.encode(&mut frame, version).ok()?;
-        Some(Answer::Reply {
-            frame: frame.freeze(),
-            label: Label { api: self.api, code, outcome: body.code() },
-        })
+        Some(frame.freeze())
     }
 }
 

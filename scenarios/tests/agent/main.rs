@@ -3,6 +3,7 @@
 
 mod admin;
 mod allocations;
+mod answers;
 mod append;
 mod calls;
 mod clients;
