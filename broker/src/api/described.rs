@@ -145,6 +145,34 @@ pub(super) fn broker(config: &AgentConfig) -> Vec<Setting> {
             c.fetch_max_bytes.to_string()
         }),
         row(
+            "group.consumer.heartbeat.interval.ms",
+            Type::Int,
+            "How often members of the consumer protocol are to be heard.",
+            |c| c.groups.consumer_heartbeat_interval_ms.to_string(),
+        ),
+        row("group.consumer.max.size", Type::Int, "Most members of a group of the consumer protocol.", |c| {
+            c.groups.consumer_max_size.to_string()
+        }),
+        row(
+            "group.consumer.session.timeout.ms",
+            Type::Int,
+            "How long members of the consumer protocol may be silent.",
+            |c| c.groups.consumer_session_timeout_ms.to_string(),
+        ),
+        row(
+            "group.initial.rebalance.delay.ms",
+            Type::Int,
+            "How long an empty group waits for further members.",
+            |c| c.groups.initial_rebalance_delay_ms.to_string(),
+        ),
+        row("group.max.session.timeout.ms", Type::Int, "The longest session time-out of a member.", |c| {
+            c.groups.max_session_timeout_ms.to_string()
+        }),
+        row("group.max.size", Type::Int, "Most members of a group.", |c| c.groups.max_size.to_string()),
+        row("group.min.session.timeout.ms", Type::Int, "The shortest session time-out of a member.", |c| {
+            c.groups.min_session_timeout_ms.to_string()
+        }),
+        row(
             "log.retention.bytes",
             Type::Long,
             "The size a topic's partitions may grow to; -1 for any.",
@@ -166,6 +194,15 @@ pub(super) fn broker(config: &AgentConfig) -> Vec<Setting> {
         row("num.partitions", Type::Int, "Partitions of a topic that does not say.", |_| "1".into()),
         row("offset.metadata.max.bytes", Type::Int, "The longest metadata of a committed offset.", |_| {
             METADATA_MAX.to_string()
+        }),
+        row(
+            "offsets.retention.check.interval.ms",
+            Type::Long,
+            "How often expired offsets are looked for; 0 for never.",
+            |c| c.groups.offsets_retention_interval_ms.to_string(),
+        ),
+        row("offsets.retention.minutes", Type::Int, "How long offsets are kept that no member needs.", |c| {
+            (c.groups.offsets_retention_ms / 60_000).to_string()
         }),
         row("socket.request.max.bytes", Type::Int, "The largest request accepted, in bytes.", |c| {
             c.request_max_bytes.to_string()
@@ -223,6 +260,10 @@ mod tests {
         assert_eq!(
             find(&settings, "offset.metadata.max.bytes"),
             [("offset.metadata.max.bytes", "4096", Source::Default)]
+        );
+        assert_eq!(
+            find(&settings, "offsets.retention.minutes"),
+            [("offsets.retention.minutes", "10080", Source::Default)]
         );
         assert!(settings.is_sorted_by(|a, b| a.name < b.name));
     }

@@ -1,4 +1,4 @@
-//! The classic protocol rule by rule, as Kafka 4's `GroupMetadataManager` has it, and in random order.
+//! The classic protocol rule by rule, as Kafka 4's `GroupMetadataManager` has it.
 
 use super::*;
 use crate::config::GroupConfig;
@@ -8,7 +8,6 @@ use crate::group::leave::Leaver;
 use crate::group::sync::Syncer;
 use crate::group::timer::Timer;
 use GroupPhase::{CompletingRebalance, Empty, PreparingRebalance, Stable};
-use proptest::prelude::*;
 use std::time::Duration;
 
 fn timers(group: &ClassicGroup) -> BTreeMap<Timer, Duration> {
@@ -196,37 +195,6 @@ fn who_has_not_joined_at_the_rebalance_timeout_is_out_and_the_leader_changes() {
 }
 
 #[test]
-fn static_members_outlast_the_rebalance_timeout_but_do_not_lead() {
-    let mut group = ClassicGroup::default();
-    group.joins(&fixed("i", "s"));
-    group.joins(&joiner("t"));
-    group.runs_out(initial);
-    group.sync(&syncer("s", 1, &[])).unwrap();
-    group.joins(&joiner("u"));
-    group.joins(&again("t"));
-    group.runs_out(join_deadline);
-    assert_eq!((group.generation, group.leader.as_deref()), (2, Some("t")));
-    assert_eq!(group.members.keys().collect::<Vec<_>>(), ["s", "t", "u"]);
-    assert_eq!(group.told("s"), 0, "a late one is told the generation");
-}
-
-#[test]
-fn a_join_phase_in_which_nobody_joined_goes_on() {
-    let mut group = ClassicGroup::default();
-    group.joins(&fixed("i", "s"));
-    group.joins(&joiner("t"));
-    group.runs_out(initial);
-    group.sync(&syncer("s", 1, &[])).unwrap();
-    group.sync(&syncer("t", 1, &[])).unwrap();
-    group.leave(&[leaver("t")]);
-    assert_eq!((group.phase, group.generation), (PreparingRebalance, 1));
-    group.runs_out(join_deadline);
-    assert_eq!((group.phase, group.generation, group.members.len()), (PreparingRebalance, 1, 1));
-    group.runs_out(session_of("s"));
-    assert_eq!((group.phase, group.generation, group.members.len()), (Empty, 2, 0));
-}
-
-#[test]
 fn the_protocol_is_voted_on_among_those_that_all_know() {
     let mut group = ClassicGroup::default();
     group.joins(&knows(joiner("a"), &["range", "sticky", "rr"]));
@@ -362,61 +330,6 @@ fn members_leave_each_for_itself_and_the_group_rebalances_once() {
 }
 
 #[test]
-fn a_static_member_can_be_taken_out_by_its_instance_id() {
-    let mut group = ClassicGroup::default();
-    group.joins(&fixed("i", "s"));
-    group.joins(&joiner("t"));
-    group.runs_out(initial);
-    let named = |member_id: &str, instance_id: &str| Leaver {
-        member_id: member_id.to_string(),
-        instance_id: Some(instance_id.to_string()),
-    };
-    let left = group.leave(&[named("x", "i"), named("", "j"), named("", "i"), leaver("")]);
-    assert_eq!(left.into_iter().map(code).collect::<Vec<_>>(), [82, 25, 0, 25]);
-    assert_eq!(group.members.keys().collect::<Vec<_>>(), ["t"]);
-}
-
-#[test]
-fn a_static_member_that_comes_back_fences_its_former_self_and_disturbs_nobody() {
-    let mut group = ClassicGroup::default();
-    group.joins(&fixed("i", "s1"));
-    group.joins(&fixed("j", "t1"));
-    group.runs_out(initial);
-    group.sync(&syncer("s1", 1, &[("s1", "0"), ("t1", "1")])).unwrap();
-    group.sync(&syncer("t1", 1, &[])).unwrap();
-    let back = fixed("i", "s2");
-    let kept = |leader: &str| Joined::Kept { member_id: "s2".into(), leader_before: leader.into() };
-    assert_eq!(group.joins(&back), kept("s1"));
-    assert_eq!((group.phase, group.generation, group.leader.as_deref()), (Stable, 1, Some("s2")));
-    assert_eq!(group.members["s2"].assignment, Bytes::from("0"));
-    let before = group.clone();
-    assert_eq!(group.joins(&back), kept(""), "the same request, its answer lost");
-    assert_eq!(group, before);
-    assert_eq!(code(group.heartbeat("s1", Some("i"), 1)), 82);
-    assert_eq!(code(group.heartbeat("s1", None, 1)), 25);
-    assert_eq!(code(group.heartbeat("s2", Some("i"), 1)), 0);
-    assert_eq!(group.joined("s1", Some("i")), Turn::Refused(ResponseError::FencedInstanceId));
-    assert_eq!(refused(group.joins(&Joiner { member_id: "s1".into(), ..fixed("i", "") })).1, 82);
-    assert_eq!(refused(group.joins(&Joiner { member_id: "s2".into(), ..fixed("x", "") })).1, 25);
-}
-
-#[test]
-fn a_static_member_that_comes_back_otherwise_rebalances() {
-    let mut group = ClassicGroup::default();
-    group.joins(&knows(fixed("i", "s1"), &["range", "rr"]));
-    group.joins(&knows(fixed("j", "t1"), &["range", "rr"]));
-    group.runs_out(initial);
-    let mut completing = group.clone();
-    assert_eq!(completing.joins(&knows(fixed("j", "t2"), &["range", "rr"])), Joined::Member("t2".into()));
-    assert_eq!((completing.phase, completing.told("t2")), (PreparingRebalance, WAITS));
-    completing.joins(&knows(Joiner { member_id: "s1".into(), ..fixed("i", "") }, &["range", "rr"]));
-    assert_eq!((completing.phase, completing.generation), (CompletingRebalance, 2));
-    group.sync(&syncer("s1", 1, &[])).unwrap();
-    assert_eq!(group.joins(&knows(fixed("j", "t2"), &["rr"])), Joined::Member("t2".into()));
-    assert_eq!(group.phase, PreparingRebalance, "range is not known to all any more");
-}
-
-#[test]
 fn a_full_group_takes_nobody_in_and_a_rebalance_leaves_the_last_ones_out() {
     let mut group = ClassicGroup::default();
     for name in ["a", "b"] {
@@ -434,80 +347,7 @@ fn a_full_group_takes_nobody_in_and_a_rebalance_leaves_the_last_ones_out() {
     assert_eq!(group.members.keys().collect::<Vec<_>>(), ["b"]);
 }
 
-/// What a random walk does: a kind of step, who does it, and a detail.
-fn steps() -> impl Strategy<Value = Vec<(u8, usize, u8)>> {
-    prop::collection::vec((0u8..8, 0usize..4, 0u8..3), 1..80)
-}
-
-const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-
-fn step(group: &mut ClassicGroup, (kind, who, detail): (u8, usize, u8), nth: usize) {
-    let name = NAMES[who];
-    let static_id = (who == 3).then(|| "i".to_string());
-    let current = match &static_id {
-        Some(id) => group.static_member(id).unwrap_or(name).to_string(),
-        None => name.to_string(),
-    };
-    let generation = group.generation - i32::from(detail == 2);
-    match kind {
-        0 => {
-            let fresh = if static_id.is_some() { format!("d{nth}") } else { name.to_string() };
-            let known = group.members.contains_key(name) || group.pending.contains_key(name);
-            if static_id.is_some() || !known {
-                let joiner = Joiner { requires_id: detail > 0, instance_id: static_id, ..joiner(&fresh) };
-                group.join(&joiner, 3);
-            }
-        }
-        1 | 2 => {
-            let protocols: &[&str] = if detail == 0 { &["range"] } else { &["range", "rr"] };
-            let joiner =
-                Joiner { member_id: current, instance_id: static_id, ..knows(joiner(""), protocols) };
-            group.join(&joiner, 3);
-        }
-        3 => {
-            let given = [("a", "1"), ("b", "2")];
-            let _ = group.sync(&Syncer { instance_id: static_id, ..syncer(&current, generation, &given) });
-        }
-        4 => {
-            group.leave(&[Leaver { member_id: current, instance_id: static_id }]);
-        }
-        _ => {
-            let timers = timers(group);
-            if let Some(timer) = timers.keys().nth((who + usize::from(detail)) % timers.len().max(1)) {
-                group.elapse(timer);
-            }
-        }
-    }
-}
-
-proptest! {
-    #[test]
-    fn a_group_is_whole_after_every_step(steps in steps()) {
-        let mut group = ClassicGroup::default();
-        for (nth, step_taken) in steps.into_iter().enumerate() {
-            let before = group.clone();
-            step(&mut group, step_taken, nth);
-            let at = format!("{step_taken:?}\n{before:#?}\n{group:#?}");
-            prop_assert!(group.generation >= before.generation, "a generation went back: {at}");
-            prop_assert!(group.phase != Empty || group.members.is_empty(), "{at}");
-            let settled = matches!(group.phase, CompletingRebalance | Stable);
-            prop_assert!(!settled || !group.members.is_empty(), "{at}");
-            let led = group.leader.as_ref().is_some_and(|leader| group.members.contains_key(leader));
-            prop_assert_eq!(led, !group.members.is_empty(), "{}", at);
-            prop_assert!(group.leader.is_some() == led, "{at}");
-            for (id, member) in &group.members {
-                prop_assert!(!member.joining || group.phase == PreparingRebalance, "{id} of {at}");
-                let told = group.synced(id, None, group.generation);
-                prop_assert!(told != Turn::Answer || group.phase == Stable, "{id} of {at}");
-                for old in 0..group.generation {
-                    prop_assert!(group.synced(id, None, old) != Turn::Answer, "{id} of {at}");
-                }
-            }
-            let protocol = group.protocol.as_deref().unwrap_or_default();
-            let agreed = group.members.values().all(|member| member.knows(protocol));
-            prop_assert!(!settled || agreed, "{at}");
-            let entered = group.members.keys().filter(|id| !before.members.contains_key(*id)).count();
-            prop_assert!(entered <= 1 && (entered == 0 || step_taken.0 <= 2), "{at}");
-        }
-    }
-}
+#[path = "classic_static_tests.rs"]
+mod statics;
+#[path = "classic_walk_tests.rs"]
+mod walk;

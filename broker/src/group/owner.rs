@@ -216,6 +216,8 @@ pub(crate) async fn wait<T>(
             Turn::Wait => {}
         }
         let limit = Duration::from_millis(now.rebalance_timeout_ms().max(0) as u64) + WAIT_MARGIN;
+        // A connection may not be silent longer than that anyway.
+        let limit = limit.min(Duration::from_millis(context.config.connections_max_idle_ms));
         let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
         tokio::select! {
             biased;

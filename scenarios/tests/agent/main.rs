@@ -9,6 +9,7 @@ mod calls;
 mod clients;
 mod door;
 mod errors;
+mod errors_groups;
 mod groups;
 mod harness;
 mod hostile;

@@ -152,6 +152,9 @@ fn offsets_of_a_deleted_group_are_dead_before_they_are_gone() {
         agent.create_topic("t", 250, &[]).await;
         let all: Vec<(i32, i64)> = (0..250).map(|n| (n, 7)).collect();
         commits(&mut agent, "g", &all).await;
+        let txn = Txn::init(&mut agent, "jt1").await;
+        assert_eq!(txn.add_offsets(&mut agent, 3, "g").await, 0);
+        assert_eq!(txn.commit_offsets(&mut agent, 3, "g", &[(3, 9)]).await, [0]);
         let names = vec![text("g").into()];
         agent.send(2, &DeleteGroupsRequest::default().with_groups_names(names)).await;
         assert!(agent.read().await.is_none(), "the agent died");
@@ -161,6 +164,10 @@ fn offsets_of_a_deleted_group_are_dead_before_they_are_gone() {
         assert!(list(&mut other, &[], &[]).await.is_empty());
         assert_eq!(delete(&mut other, &["g"]).await, [69]);
         assert_eq!(stable_offsets(&mut other, "g", &[100, 200]).await, [(-1, 0), (-1, 0)]);
+        assert_eq!(cluster.keys("group_pending/").await.len(), 1);
+        assert_eq!(txn.end(&mut other, true).await, 0);
+        assert_eq!(txn.add_offsets(&mut other, 3, "other").await, 0);
+        assert_eq!(stable_offsets(&mut other, "g", &[3]).await, [(-1, 0)], "dead before it was committed");
         commits(&mut other, "g", &[(200, 1)]).await;
         assert_eq!(stable_offsets(&mut other, "g", &[100, 200]).await, [(-1, 0), (1, 0)]);
         sleep(Duration::from_secs(25)).await;

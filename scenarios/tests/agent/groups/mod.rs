@@ -149,13 +149,17 @@ impl Member {
         self.synced().await
     }
 
-    /// Heartbeat; its code.
-    async fn beat(&mut self) -> i16 {
-        let request = HeartbeatRequest::default()
+    fn beat_request(&self) -> HeartbeatRequest {
+        HeartbeatRequest::default()
             .with_group_id(text(self.group).into())
             .with_generation_id(self.generation)
             .with_member_id(text(&self.id))
-            .with_group_instance_id(self.instance_id.map(text));
+            .with_group_instance_id(self.instance_id.map(text))
+    }
+
+    /// Heartbeat; its code.
+    async fn beat(&mut self) -> i16 {
+        let request = self.beat_request();
         self.agent.call(BEAT, &request).await.error_code
     }
 
