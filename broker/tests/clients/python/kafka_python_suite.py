@@ -80,13 +80,20 @@ def fencing():
 
 def held_end_txn():
     topic = new_topic("held", 2)
-    p = producer(transactional_id=topic, request_timeout_ms=3_000, delivery_timeout_ms=10_000, max_block_ms=20_000)
-    p.init_transactions()
+    producers = []
+
+    def renew():
+        producers.append(producer(transactional_id=topic, request_timeout_ms=3_000, delivery_timeout_ms=10_000, max_block_ms=20_000))
+        producers[-1].init_transactions()
+
+    def now(method):
+        return lambda: getattr(producers[-1], method)()
 
     def send(partition, value):
-        p.send(topic, partition=partition, value=value.encode()).get(20)
+        producers[-1].send(topic, partition=partition, value=value.encode()).get(20)
 
-    suite.held_end_txn(topic, p.begin_transaction, send, p.commit_transaction, p.abort_transaction)
+    renew()
+    suite.held_end_txn(topic, now("begin_transaction"), send, now("commit_transaction"), now("abort_transaction"), renew)
 
 
 def no_new_protocol():

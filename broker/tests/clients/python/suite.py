@@ -204,11 +204,12 @@ def static_member(join, generation):
     again.close()
 
 
-def held_end_txn(topic, begin, send, commit, abort):
+def held_end_txn(topic, begin, send, commit, abort, renew=None):
     """What a user is told whose first EndTxn is held on its way, and let go in the middle of the next transaction.
 
     Not a check: the script .ci/vulnerability holds, releases, and looks what became of the transactions. It is asked for each by a
-    line on standard output, and answers with one on standard input. `send(partition, value)` waits for what becomes of it.
+    line on standard output, and answers with one on standard input. `send(partition, value)` waits for what becomes of it;
+    `renew()` makes another producer of the same transactional id, as a user does whose commit failed.
     """
 
     def ask(what):
@@ -222,11 +223,13 @@ def held_end_txn(topic, begin, send, commit, abort):
         except Exception as error:
             what = f"{type(error).__name__}: {error}".replace("\n", " ")
         print(f"told {call}: {what}", flush=True)
+        return what == "ok"
 
     begin()
     send(0, "a")
     ask(f"hold {topic}")
-    told("commit of a", commit)
+    if not told("commit of a", commit) and renew:
+        told("another producer", renew)
     told("begin", begin)
     told("send of b", send, 0, "b")
     ask("release")
