@@ -178,6 +178,12 @@ pub struct GroupConfig {
     pub max_session_timeout_ms: i32,
     /// Most members of a group (`group.max.size`).
     pub max_size: usize,
+    /// How long a member of the consumer protocol may be silent (`group.consumer.session.timeout.ms`).
+    pub consumer_session_timeout_ms: i32,
+    /// How often it is told to be heard (`group.consumer.heartbeat.interval.ms`).
+    pub consumer_heartbeat_interval_ms: i32,
+    /// Most members of a group of the consumer protocol (`group.consumer.max.size`).
+    pub consumer_max_size: usize,
     /// How long committed offsets are kept that no member needs (`offsets.retention.minutes`).
     pub offsets_retention_ms: i64,
     /// Period of the check for such offsets; 0 for none (`offsets.retention.check.interval.ms`).
@@ -191,6 +197,9 @@ impl Default for GroupConfig {
             min_session_timeout_ms: 6_000,
             max_session_timeout_ms: 1_800_000,
             max_size: i32::MAX as usize,
+            consumer_session_timeout_ms: 45_000,
+            consumer_heartbeat_interval_ms: 5_000,
+            consumer_max_size: i32::MAX as usize,
             offsets_retention_ms: 604_800_000,
             offsets_retention_interval_ms: 600_000,
         }

@@ -39,6 +39,10 @@ pub struct Counts {
     /// Ends of transactions prepared here, by whether they commit and who asked: a client or a time-out, in the word that
     /// the agent's events have for it.
     pub transactions_ended: BTreeMap<(bool, &'static str), u64>,
+    /// Groups that this agent owns, as of the last look at their timers.
+    pub groups: u64,
+    /// Members whose sessions it keeps.
+    pub group_members: u64,
 }
 
 /// Records and their bytes.
@@ -128,6 +132,11 @@ impl Counters {
 
     pub(crate) fn transaction_ended(&self, committed: bool, by: &'static str) {
         *self.lock().transactions_ended.entry((committed, by)).or_default() += 1;
+    }
+
+    pub(crate) fn groups(&self, (groups, members): (usize, usize)) {
+        let mut counts = self.lock();
+        (counts.groups, counts.group_members) = (groups as u64, members as u64);
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {

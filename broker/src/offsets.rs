@@ -220,6 +220,8 @@ pub(crate) struct GroupOffsets {
     pub(crate) committed: BTreeMap<(String, i32), CommittedOffset>,
     /// Partitions for which some transaction has offsets pending.
     pub(crate) pending: BTreeSet<(String, i32)>,
+    /// The group's members, if it has any.
+    pub(crate) state: Option<GroupState>,
 }
 
 /// Reads a group's offsets: of `topics`, or all.
@@ -228,9 +230,11 @@ pub(crate) async fn read(
     group: &str,
     topics: Option<&BTreeSet<&str>>,
 ) -> Result<GroupOffsets, Fault> {
-    let mut now = context.gate.read(vec![Range::key(layout::group(group))]).await?;
+    let keys = [layout::group(group), layout::group_state(group)];
+    let mut now = context.gate.read(keys.map(Range::key).to_vec()).await?;
     let revision = now.revision;
     let dead_through = now.one::<GroupHead>()?.value().map_or(0, |head| head.dead_through);
+    let state = now.one::<GroupState>()?.into_value();
     let (pending, _) = scan(context, layout::group_pending(group), revision).await?;
     let prefixes: Vec<Bytes> = match topics {
         Some(topics) => topics.iter().map(|topic| layout::group_topic_offsets(group, topic)).collect(),
@@ -255,7 +259,7 @@ pub(crate) async fn read(
     committed.retain(|(topic, _), offset: &mut CommittedOffset| {
         topics.get(topic.as_str()).is_some_and(|topic| topic.create_revision() == offset.topic_revision)
     });
-    Ok(GroupOffsets { committed, pending })
+    Ok(GroupOffsets { committed, pending, state })
 }
 
 /// Everything under `prefix` as of `revision` (0: now), and the revision it is of.

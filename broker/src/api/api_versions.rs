@@ -1,7 +1,8 @@
 //! ApiVersions (18): kafka.md 1.1.
 //!
 //! Clients turn to transaction version 2 when they see the finalized feature `transaction.version` at 2, not when they see
-//! EndTxn 5. Where version 1 is offered no feature is finalized, as by Kafka before 4.
+//! EndTxn 5. Where version 1 is offered the feature is not there, as in Kafka before 4. `group.version` 1 says that the
+//! consumer protocol is spoken (KIP-848).
 
 use super::{APIS, refuse, text};
 use crate::config::TransactionVersion;
@@ -12,6 +13,9 @@ use kafka_protocol::messages::api_versions_response::{ApiVersion, FinalizedFeatu
 
 /// The feature that names the transaction protocol.
 const TRANSACTION_VERSION: &str = "transaction.version";
+/// The feature that names the protocols of groups, and the version of it that is spoken.
+const GROUP_VERSION: &str = "group.version";
+const GROUP_LEVEL: i16 = 1;
 /// Epoch of the finalized features. They change with the setting only; clients look again when it grows.
 const FEATURES_EPOCH: i64 = 1;
 
@@ -23,7 +27,7 @@ pub(super) fn handle(offered: TransactionVersion, version: i16) -> (i16, ApiVers
     if known {
         let apis = APIS.iter().map(|api| entry(api, offered)).collect();
         let response = ApiVersionsResponse::default().with_api_keys(apis);
-        (version, if offered == TransactionVersion::V2 { with_features(response, offered) } else { response })
+        (version, with_features(response, offered))
     } else {
         let own = APIS.iter().filter(|api| api.key == ApiKey::ApiVersions);
         let own = own.map(|api| entry(api, offered)).collect();
@@ -39,20 +43,28 @@ fn entry(api: &super::Api, offered: TransactionVersion) -> ApiVersion {
 }
 
 fn with_features(response: ApiVersionsResponse, offered: TransactionVersion) -> ApiVersionsResponse {
-    let level = i16::from(offered);
-    let supported = SupportedFeatureKey::default()
-        .with_name(text(TRANSACTION_VERSION))
-        // Java clients up to 3.8 take no feature whose least version is below 1 (KAFKA-17011).
-        .with_min_version(1)
-        .with_max_version(TransactionVersion::V2.into());
-    let finalized = FinalizedFeatureKey::default()
-        .with_name(text(TRANSACTION_VERSION))
-        .with_min_version_level(level)
-        .with_max_version_level(level);
+    let transactions = (TRANSACTION_VERSION, i16::from(TransactionVersion::V2), i16::from(offered));
+    let features = [(GROUP_VERSION, GROUP_LEVEL, GROUP_LEVEL), transactions].into_iter();
+    let features =
+        features.filter(|(name, ..)| offered == TransactionVersion::V2 || *name != TRANSACTION_VERSION);
+    let (mut supported, mut finalized) = (Vec::new(), Vec::new());
+    for (name, max, level) in features {
+        let feature = SupportedFeatureKey::default()
+            .with_name(text(name))
+            // Java clients up to 3.8 take no feature whose least version is below 1 (KAFKA-17011).
+            .with_min_version(1)
+            .with_max_version(max);
+        supported.push(feature);
+        let feature = FinalizedFeatureKey::default()
+            .with_name(text(name))
+            .with_min_version_level(level)
+            .with_max_version_level(level);
+        finalized.push(feature);
+    }
     response
-        .with_supported_features(vec![supported])
+        .with_supported_features(supported)
         .with_finalized_features_epoch(FEATURES_EPOCH)
-        .with_finalized_features(vec![finalized])
+        .with_finalized_features(finalized)
 }
 
 #[cfg(test)]
@@ -76,14 +88,19 @@ mod tests {
         let (version, old) = handle(TransactionVersion::V1, 3);
         assert_eq!((version, old.error_code), (3, 0));
         assert_eq!((range(&old, 0), range(&old, 26)), ((0, 12), (0, 4)));
-        assert_eq!((old.finalized_features_epoch, old.finalized_features.len()), (-1, 0));
+        let features = |response: &ApiVersionsResponse| -> Vec<(String, i16)> {
+            let features = response.finalized_features.iter();
+            features.map(|feature| (feature.name.to_string(), feature.max_version_level)).collect()
+        };
+        assert_eq!(features(&old), [("group.version".to_string(), 1)]);
         let (_, new) = handle(TransactionVersion::V2, 3);
         assert_eq!((range(&new, 0), range(&new, 26)), ((0, 12), (0, 5)));
-        let [feature] = &new.supported_features[..] else { panic!("one feature") };
-        assert_eq!((feature.min_version, feature.max_version), (1, 2), "Java 3.8 takes none below 1");
-        let [feature] = &new.finalized_features[..] else { panic!("one feature") };
-        assert_eq!(feature.name.as_str(), "transaction.version");
-        assert_eq!((feature.min_version_level, feature.max_version_level), (2, 2));
+        assert!(
+            new.supported_features.iter().all(|feature| feature.min_version == 1),
+            "Java 3.8 takes none below"
+        );
+        let told = [("group.version".to_string(), 1), ("transaction.version".to_string(), 2)];
+        assert_eq!(features(&new), told);
         assert_eq!(new.finalized_features_epoch, 1);
     }
 }

@@ -37,8 +37,9 @@ pub(super) async fn handle(
     let operations = if request.include_authorized_operations { ALL_OPERATIONS } else { NOT_ASKED };
     let groups = request.groups.into_iter().zip(stored).map(|(name, stored)| match stored.into_group() {
         Some(GroupState::Classic(group)) => described(name, &group).with_authorized_operations(operations),
-        None if version >= NOT_FOUND_SINCE => refuse::described_no_group(name),
-        None => DescribedGroup::default()
+        // One of the consumer protocol is not known here.
+        _ if version >= NOT_FOUND_SINCE => refuse::described_no_group(name),
+        _ => DescribedGroup::default()
             .with_group_id(name)
             .with_group_state(StrBytes::from_static_str("Dead"))
             .with_authorized_operations(operations),

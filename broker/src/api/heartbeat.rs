@@ -30,10 +30,8 @@ async fn beat(context: &Context, request: &HeartbeatRequest) -> Result<(), Respo
         }
     };
     seen.tenure?;
-    match seen.state.value() {
-        Some(GroupState::Classic(group)) => {
-            group.heartbeat(member_id, request.group_instance_id.as_deref(), *generation_id)
-        }
+    match seen.state.value().and_then(GroupState::classic) {
+        Some(group) => group.heartbeat(member_id, request.group_instance_id.as_deref(), *generation_id),
         None => Err(ResponseError::UnknownMemberId),
     }
 }

@@ -41,10 +41,12 @@ pub(super) async fn handle(
     let instance_id = joiner.instance_id.as_deref();
     match changed.outcome.clone() {
         Joined::Refused { member_id, error } => refused(&member_id, error),
-        Joined::Kept { member_id, leader_before } => match changed.state {
-            Some(GroupState::Classic(group)) => kept(version, &group, &member_id, leader_before),
-            None => refused("", ResponseError::UnknownMemberId),
-        },
+        Joined::Kept { member_id, leader_before } => {
+            match changed.state.as_ref().and_then(GroupState::classic) {
+                Some(group) => kept(version, group, &member_id, leader_before),
+                None => refused("", ResponseError::UnknownMemberId),
+            }
+        }
         Joined::Member(member_id) => {
             let waited =
                 group::wait(context, &group, changed, |group| group.joined(&member_id, instance_id)).await;
@@ -79,18 +81,26 @@ fn joiner(context: &Context, version: i16, client: &Client<'_>, request: JoinGro
     }
 }
 
-/// Only who has no member id makes a group; one that is refused leaves none behind.
+/// Only who has no member id makes a group; one that is refused leaves none behind. A group of the other protocol is made
+/// anew once it has no members.
 fn join(state: &mut Option<GroupState>, joiner: &Joiner, size_max: usize) -> Joined {
-    if state.is_none() && !joiner.member_id.is_empty() {
-        let member_id = joiner.member_id.clone();
-        return Joined::Refused { member_id, error: ResponseError::UnknownMemberId };
+    let refused = |error| Joined::Refused { member_id: joiner.member_id.clone(), error };
+    match state {
+        Some(GroupState::Consumer(group)) if !group.members.is_empty() => {
+            return refused(ResponseError::InconsistentGroupProtocol);
+        }
+        None | Some(GroupState::Consumer(_)) if !joiner.member_id.is_empty() => {
+            return refused(ResponseError::UnknownMemberId);
+        }
+        _ => {}
     }
+    let before = state.clone();
     let mut group = match state.take() {
         Some(GroupState::Classic(group)) => group,
-        None => ClassicGroup::default(),
+        None | Some(GroupState::Consumer(_)) => ClassicGroup::default(),
     };
     let joined = group.join(joiner, size_max);
-    *state = (group != ClassicGroup::default()).then_some(GroupState::Classic(group));
+    *state = if group == ClassicGroup::default() { before } else { Some(GroupState::Classic(group)) };
     joined
 }
 

@@ -57,8 +57,8 @@ async fn leave(
     // Who was taken out by a try whose answer was lost is unknown to the next one.
     let mut gone = vec![false; leavers.len()];
     let changed = group::change(context, group, |state| {
-        let left = match state {
-            Some(GroupState::Classic(group)) => group.leave(&leavers),
+        let left = match state.as_mut().and_then(GroupState::classic_mut) {
+            Some(group) => group.leave(&leavers),
             None => vec![Err(ResponseError::UnknownMemberId); leavers.len()],
         };
         let outcome = |(left, gone): (Result<(), ResponseError>, &mut bool)| {

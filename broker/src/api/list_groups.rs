@@ -25,7 +25,7 @@ pub(super) async fn handle(
         ListedGroup::default()
             .with_group_id(GroupId(text(name)))
             .with_protocol_type(text(group.protocol_type()))
-            .with_group_state(StrBytes::from_static_str(group.phase_name()))
+            .with_group_state(StrBytes::from_static_str(group.name()))
             .with_group_type(StrBytes::from_static_str(group.type_name()))
     });
     ListGroupsResponse::default().with_groups(listed.collect())
@@ -35,7 +35,7 @@ fn passes(request: &ListGroupsRequest, group: &GroupState) -> bool {
     let names = |filter: &[StrBytes], name: &str| {
         filter.is_empty() || filter.iter().any(|asked| asked.trim().eq_ignore_ascii_case(name))
     };
-    names(&request.states_filter, group.phase_name()) && names(&request.types_filter, group.type_name())
+    names(&request.states_filter, group.name()) && names(&request.types_filter, group.type_name())
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub(super) async fn handle(
         for asked in &topic.partitions {
             let index = asked.partition_index;
             partitions.push(match look_up(context, version, &topic.name, asked, committed).await {
-                Ok(Ok(found)) => answer(index, found),
+                Ok(Ok(found)) => answer(version, index, found),
                 Ok(Err(error)) => refuse::listed_offset(index, error),
                 Err(fault) if fault.passes() => {
                     refuse::listed_offset(index, ResponseError::NotLeaderOrFollower)
@@ -71,12 +71,13 @@ pub(super) async fn handle(
     ListOffsetsResponse::default().with_topics(topics)
 }
 
-fn answer(index: i32, found: Found) -> ListOffsetsPartitionResponse {
+/// Versions before 4 have no leader epoch.
+fn answer(version: i16, index: i32, found: Found) -> ListOffsetsPartitionResponse {
     ListOffsetsPartitionResponse::default()
         .with_partition_index(index)
         .with_offset(found.offset)
         .with_timestamp(found.timestamp_ms)
-        .with_leader_epoch(if found.offset < 0 { -1 } else { 0 })
+        .with_leader_epoch(if found.offset < 0 || version < 4 { -1 } else { 0 })
 }
 
 async fn look_up(

@@ -6,6 +6,8 @@
 mod add_offsets_to_txn;
 mod add_partitions_to_txn;
 mod api_versions;
+mod consumer_group_describe;
+mod consumer_group_heartbeat;
 mod create_partitions;
 mod create_topics;
 mod delete_groups;
@@ -73,7 +75,7 @@ impl Api {
 }
 
 /// Everything served, by API key.
-const APIS: [Api; 31] = [
+const APIS: [Api; 33] = [
     Api { served_min: 3, ..api(ApiKey::Produce, 0, 12) },
     api(ApiKey::Fetch, 4, 16),
     api(ApiKey::ListOffsets, 1, 8),
@@ -105,6 +107,8 @@ const APIS: [Api; 31] = [
     api(ApiKey::DescribeProducers, 0, 0),
     api(ApiKey::DescribeTransactions, 0, 0),
     api(ApiKey::ListTransactions, 0, 2),
+    api(ApiKey::ConsumerGroupHeartbeat, 0, 1),
+    api(ApiKey::ConsumerGroupDescribe, 0, 1),
 ];
 
 /// What becomes of a request.
@@ -270,6 +274,14 @@ async fn answer(context: &Context, mut request: Request, peer: &str, held: &mut 
             let response = join_group::handle(context, version, &client, message).await;
             request.reply(version, &response, Some(response.error_code))
         }
+        ApiKey::ConsumerGroupHeartbeat => {
+            let message = request.decode(context, held).await?;
+            let client_id = request.client_id.clone().unwrap_or_default();
+            let client = Client { id: &client_id, address: peer };
+            let response = consumer_group_heartbeat::handle(context, version, &client, message).await;
+            request.reply(version, &response, Some(response.error_code))
+        }
+        ApiKey::ConsumerGroupDescribe => serve!(consumer_group_describe),
         ApiKey::SyncGroup => serve!(sync_group, with its code),
         ApiKey::Heartbeat => serve!(heartbeat, with its code),
         ApiKey::LeaveGroup => serve!(leave_group, with its code),

@@ -67,6 +67,7 @@ async fn commit(
         member_id: &request.member_id,
         instance_id: request.group_instance_id.as_deref(),
         transactional: false,
+        version,
     };
     let group = offsets::commit(context, &request.group_id, &claim, &rows).await;
     if group.is_ok() {

@@ -2,7 +2,7 @@
 
 use super::{refuse, text};
 use crate::agent::Context;
-use crate::group::CommittedOffset;
+use crate::group::{self, CommittedOffset};
 use crate::offsets::{self, GroupOffsets};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
@@ -39,7 +39,8 @@ pub(super) async fn handle(
     }
     let asked: Asked =
         request.topics.map(|topics| topics.into_iter().map(|t| (t.name, t.partition_indexes)).collect());
-    let topics = match fetch(context, &request.group_id, asked.as_ref(), stable).await {
+    let nobody = (None, -1);
+    let topics = match fetch(context, &request.group_id, nobody, asked.as_ref(), stable).await {
         Ok(topics) => topics,
         Err(error) if version < GROUP_ERROR_SINCE => refused(asked, error),
         Err(error) => return refuse::fetched_offsets(error),
@@ -69,7 +70,8 @@ async fn batched(
 ) -> OffsetFetchResponseGroup {
     let asked: Asked =
         group.topics.map(|topics| topics.into_iter().map(|t| (t.name, t.partition_indexes)).collect());
-    let topics = match fetch(context, &group.group_id, asked.as_ref(), stable).await {
+    let member = (group.member_id.as_deref(), group.member_epoch);
+    let topics = match fetch(context, &group.group_id, member, asked.as_ref(), stable).await {
         Ok(topics) => topics,
         Err(error) => return refuse::fetched_group(group.group_id, error),
     };
@@ -105,9 +107,11 @@ fn refused(asked: Asked, error: ResponseError) -> Vec<(TopicName, Vec<Answer>)> 
     topics.map(|(name, partitions)| (name, partitions.into_iter().map(refuse).collect())).collect()
 }
 
+/// `member` is who asks, as far as it says: member id and epoch.
 async fn fetch(
     context: &Context,
     group: &str,
+    member: (Option<&str>, i32),
     asked: Option<&Vec<(TopicName, Vec<i32>)>>,
     stable: bool,
 ) -> Result<Vec<(TopicName, Vec<Answer>)>, ResponseError> {
@@ -116,7 +120,10 @@ async fn fetch(
     let mut patience = context.patience();
     loop {
         match offsets::read(context, group, names.as_ref()).await {
-            Ok(offsets) => return Ok(answers(&offsets, asked, stable)),
+            Ok(offsets) => {
+                group::may_fetch(offsets.state.as_ref(), member.0, member.1)?;
+                return Ok(answers(&offsets, asked, stable));
+            }
             Err(fault) if fault.passes() && patience.pause().await => {}
             Err(fault) => return Err(fault.coordinator_error()),
         }
@@ -178,6 +185,7 @@ mod tests {
         GroupOffsets {
             committed: [committed("t", 0, 5), committed("t", 1, 7), committed("u", 0, 9)].into(),
             pending: [("t".to_string(), 1), ("t".to_string(), 2)].into(),
+            state: None,
         }
     }
 

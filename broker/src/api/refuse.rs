@@ -9,6 +9,7 @@ use bytes::Bytes;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::add_partitions_to_txn_response::AddPartitionsToTxnPartitionResult;
 use kafka_protocol::messages::api_versions_response::ApiVersion;
+use kafka_protocol::messages::consumer_group_describe_response::DescribedGroup as DescribedConsumerGroup;
 use kafka_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
 use kafka_protocol::messages::create_topics_response::CreatableTopicResult;
 use kafka_protocol::messages::delete_groups_response::DeletableGroupResult;
@@ -36,10 +37,11 @@ use kafka_protocol::messages::offset_for_leader_epoch_response::EpochEndOffset;
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
 use kafka_protocol::messages::txn_offset_commit_response::TxnOffsetCommitResponsePartition;
 use kafka_protocol::messages::{
-    AddOffsetsToTxnResponse, ApiVersionsResponse, BrokerId, DescribeClusterResponse, EndTxnResponse,
-    FetchResponse, FindCoordinatorResponse, GroupId, HeartbeatResponse, InitProducerIdResponse,
-    JoinGroupResponse, LeaveGroupResponse, ListGroupsResponse, ListTransactionsResponse,
-    OffsetDeleteResponse, OffsetFetchResponse, ProducerId, SyncGroupResponse, TopicName, TransactionalId,
+    AddOffsetsToTxnResponse, ApiVersionsResponse, BrokerId, ConsumerGroupHeartbeatResponse,
+    DescribeClusterResponse, EndTxnResponse, FetchResponse, FindCoordinatorResponse, GroupId,
+    HeartbeatResponse, InitProducerIdResponse, JoinGroupResponse, LeaveGroupResponse, ListGroupsResponse,
+    ListTransactionsResponse, OffsetDeleteResponse, OffsetFetchResponse, ProducerId, SyncGroupResponse,
+    TopicName, TransactionalId,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -332,6 +334,20 @@ pub(super) fn described_group(group: GroupId, error: ResponseError) -> Described
 /// DescribeGroups from version 6 on, of a group that is not there.
 pub(super) fn described_no_group(group: GroupId) -> DescribedGroup {
     described_group(group, ResponseError::GroupIdNotFound).with_group_state(StrBytes::from_static_str("Dead"))
+}
+
+/// ConsumerGroupHeartbeat: no member, no assignment.
+pub(super) fn beat(error: ResponseError) -> ConsumerGroupHeartbeatResponse {
+    ConsumerGroupHeartbeatResponse::default().with_error_code(error.code()).with_error_message(words(error))
+}
+
+/// ConsumerGroupDescribe: no state, and nobody in it.
+pub(super) fn described_consumer_group(group: GroupId, error: ResponseError) -> DescribedConsumerGroup {
+    DescribedConsumerGroup::default()
+        .with_group_id(group)
+        .with_error_code(error.code())
+        .with_error_message(words(error))
+        .with_authorized_operations(i32::MIN)
 }
 
 /// ListGroups: none.

@@ -89,6 +89,12 @@ fn an_error_of_a_groups_membership_tells_of_no_generation() {
     let told = described_no_group(text("g").into());
     assert_eq!((told.error_code, told.group_state.as_str(), told.members.len()), (69, "Dead", 0));
     assert_eq!((listed_groups(error(15)).error_code, listed_groups(error(15)).groups.len()), (15, 0));
+    let told = beat(error(110));
+    assert_eq!((told.error_code, told.member_epoch, told.heartbeat_interval_ms), (110, 0, 0));
+    assert_eq!((told.member_id, told.assignment), (None, None));
+    let told = described_consumer_group(text("g").into(), error(69));
+    assert_eq!((told.error_code, told.group_epoch, told.assignment_epoch), (69, 0, 0));
+    assert_eq!((told.members.len(), told.authorized_operations), (0, i32::MIN));
     let told = deleted_group(text("g").into(), error(68));
     assert_eq!((told.error_code, told.group_id.as_str()), (68, "g"));
     assert_eq!((deleted_offsets(error(69)).error_code, deleted_offsets(error(69)).topics.len()), (69, 0));
@@ -132,7 +138,8 @@ macro_rules! sources {
 #[test]
 fn no_other_file_gives_an_answer_its_error_code() {
     let sources = sources! {
-        "add_offsets_to_txn" "add_partitions_to_txn" "api_versions" "create_partitions" "create_topics" "delete_groups" "delete_records"
+        "add_offsets_to_txn" "add_partitions_to_txn" "api_versions" "consumer_group_describe"
+        "consumer_group_heartbeat" "create_partitions" "create_topics" "delete_groups" "delete_records"
         "delete_topics" "describe_cluster" "describe_configs" "describe_groups" "describe_producers" "describe_transactions" "described" "end_txn" "fetch"
         "find_coordinator" "heartbeat" "init_producer_id" "join_group" "leave_group" "list_groups" "list_offsets" "list_transactions" "metadata" "offset_commit" "offset_delete" "offset_fetch"
         "offset_for_leader_epoch" "outcome" "produce" "sync_group" "txn_offset_commit"

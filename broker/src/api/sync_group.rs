@@ -36,10 +36,11 @@ async fn sync(
         protocol: request.protocol_name.as_deref().map(str::to_string),
         assignments: assignments.map(|one| (one.member_id.to_string(), one.assignment)).collect(),
     };
-    let changed = group::change(context, &name, |state| match state {
-        Some(GroupState::Classic(group)) => group.sync(&syncer),
-        None => Err(ResponseError::UnknownMemberId),
-    });
+    let changed =
+        group::change(context, &name, |state| match state.as_mut().and_then(GroupState::classic_mut) {
+            Some(group) => group.sync(&syncer),
+            None => Err(ResponseError::UnknownMemberId),
+        });
     let changed = changed.await?;
     changed.outcome?;
     let Syncer { member_id, instance_id, generation, .. } = &syncer;

@@ -109,6 +109,7 @@ async fn hold(
         member_id: &request.member_id,
         instance_id: request.group_instance_id.as_deref(),
         transactional: true,
+        version,
     };
     let mut patience = context.patience();
     for rows in rows.chunks(STEP) {

@@ -7,12 +7,6 @@ use kafka_protocol::ResponseError;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is stored about a group's members. Absent: it never had any, or was deleted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum GroupState {
-    Classic(ClassicGroup),
-}
-
 /// Where a group is between two generations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum GroupPhase {

@@ -1,6 +1,8 @@
 //! The classic protocol rule by rule, as Kafka 4's `GroupMetadataManager` has it, and in random order.
 
 use super::*;
+use crate::config::GroupConfig;
+use crate::group::GroupState;
 use crate::group::join::{Joined, Joiner};
 use crate::group::leave::Leaver;
 use crate::group::sync::Syncer;
@@ -9,7 +11,9 @@ use GroupPhase::{CompletingRebalance, Empty, PreparingRebalance, Stable};
 use proptest::prelude::*;
 use std::time::Duration;
 
-const DELAY_MS: i32 = 3_000;
+fn timers(group: &ClassicGroup) -> BTreeMap<Timer, Duration> {
+    GroupState::Classic(group.clone()).timers(&GroupConfig::default())
+}
 
 /// A member called `name` of a client before version 4: it is a member at once.
 fn joiner(name: &str) -> Joiner {
@@ -82,15 +86,12 @@ impl ClassicGroup {
     }
 
     fn timer(&self, of: impl Fn(&Timer) -> bool) -> Option<(Timer, Duration)> {
-        GroupState::Classic(self.clone()).timers(DELAY_MS).into_iter().find(|(timer, _)| of(timer))
+        timers(self).into_iter().find(|(timer, _)| of(timer))
     }
 
     fn runs_out(&mut self, of: impl Fn(&Timer) -> bool) {
         let (timer, _) = self.timer(of).expect("such a timer");
-        let mut state = GroupState::Classic(self.clone());
-        state.elapse(&timer);
-        let GroupState::Classic(group) = state;
-        *self = group;
+        self.elapse(&timer);
     }
 }
 
@@ -471,12 +472,9 @@ fn step(group: &mut ClassicGroup, (kind, who, detail): (u8, usize, u8), nth: usi
             group.leave(&[Leaver { member_id: current, instance_id: static_id }]);
         }
         _ => {
-            let timers = GroupState::Classic(group.clone()).timers(DELAY_MS);
+            let timers = timers(group);
             if let Some(timer) = timers.keys().nth((who + usize::from(detail)) % timers.len().max(1)) {
-                let mut state = GroupState::Classic(group.clone());
-                state.elapse(timer);
-                let GroupState::Classic(next) = state;
-                *group = next;
+                group.elapse(timer);
             }
         }
     }

@@ -1,7 +1,9 @@
 //! The stored values of a group's offsets, and the decisions over a commit: kafka.md 1.7, after `OffsetMetadataManager` and
 //! `ClassicGroup.validateOffsetCommit` of Kafka 4. All functions here are pure.
 
-use super::classic::{ClassicGroup, GroupPhase, GroupState};
+use super::classic::{ClassicGroup, GroupPhase};
+use super::consumer::ConsumerGroup;
+use super::state::GroupState;
 use crate::config::Outside;
 use crate::transaction::{self, Admission, Phase, TxnState};
 use kafka_protocol::ResponseError;
@@ -12,6 +14,8 @@ use std::collections::BTreeMap;
 pub(crate) const METADATA_MAX: usize = 4096;
 /// First OffsetCommit version whose clients know GROUP_ID_NOT_FOUND (KIP-848).
 const GROUP_ID_NOT_FOUND_SINCE: i16 = 9;
+/// First OffsetCommit version that carries a member epoch (KIP-848).
+const EPOCHS_SINCE: i16 = 9;
 
 /// The head of a group: its mod revision fences every write to its offsets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +74,8 @@ pub(crate) struct Claim<'a> {
     /// TxnOffsetCommit: a claim of nothing is valid always (its versions before KIP-447 cannot make any), and one of a
     /// member also while the generation is not assigned yet.
     pub(crate) transactional: bool,
+    /// Of the request.
+    pub(crate) version: i16,
 }
 
 /// Whether who claims this may commit offsets of the group, of which `head` and `state` are what is stored.
@@ -80,6 +86,7 @@ pub(crate) fn may_commit(
 ) -> Result<(), ResponseError> {
     let never = ClassicGroup::default();
     let group = match state {
+        Some(GroupState::Consumer(group)) => return may_commit_to(group, claim),
         Some(GroupState::Classic(group)) => group,
         None if head.is_none_or(|head| head.deleted) && claim.generation >= 0 => {
             return Err(ResponseError::GroupIdNotFound);
@@ -102,6 +109,32 @@ pub(crate) fn may_commit(
         return Err(ResponseError::RebalanceInProgress);
     }
     Ok(())
+}
+
+fn may_commit_to(group: &ConsumerGroup, claim: &Claim<'_>) -> Result<(), ResponseError> {
+    let nothing = claim.generation < 0 && claim.member_id.is_empty() && claim.instance_id.is_none();
+    if (claim.generation < 0 && group.members.is_empty()) || (claim.transactional && nothing) {
+        return Ok(());
+    }
+    let member = group.members.get(claim.member_id).ok_or(ResponseError::UnknownMemberId)?;
+    match (claim.generation == member.epoch, claim.transactional) {
+        _ if !claim.transactional && claim.version < EPOCHS_SINCE => Err(ResponseError::UnsupportedVersion),
+        (true, _) => Ok(()),
+        (false, true) => Err(ResponseError::IllegalGeneration),
+        (false, false) => Err(ResponseError::StaleMemberEpoch),
+    }
+}
+
+/// Whether who claims to be this member, in this epoch, may read the group's offsets (OffsetFetch from version 9 on).
+pub(crate) fn may_fetch(
+    state: Option<&GroupState>,
+    member_id: Option<&str>,
+    epoch: i32,
+) -> Result<(), ResponseError> {
+    let Some(GroupState::Consumer(group)) = state else { return Ok(()) };
+    let Some(member_id) = member_id.filter(|id| epoch >= 0 || !id.is_empty()) else { return Ok(()) };
+    let member = group.members.get(member_id).ok_or(ResponseError::UnknownMemberId)?;
+    if member.epoch == epoch { Ok(()) } else { Err(ResponseError::StaleMemberEpoch) }
 }
 
 /// What a client of OffsetCommit's `version` is told of an error of [`may_commit`]; one of TxnOffsetCommit is told what

@@ -1,7 +1,7 @@
 //! Tables of `group`.
 
 use super::*;
-use crate::group::Member;
+use crate::group::{ConsumerMember, Member};
 use Outside::{Implicit, Local, Verify};
 use Phase::{CompleteAbort, CompleteCommit, Empty, Ongoing, PrepareAbort, PrepareCommit};
 
@@ -39,7 +39,8 @@ fn group_in(phase: GroupPhase) -> GroupState {
     GroupState::Classic(ClassicGroup { phase, generation: 3, members, ..ClassicGroup::default() })
 }
 
-const NOTHING: Claim<'_> = Claim { generation: -1, member_id: "", instance_id: None, transactional: false };
+const NOTHING: Claim<'_> =
+    Claim { generation: -1, member_id: "", instance_id: None, transactional: false, version: 9 };
 const A: Claim<'_> = Claim { generation: 3, member_id: "a", ..NOTHING };
 
 fn told(state: Option<&GroupState>, claim: Claim<'_>) -> i16 {
@@ -94,6 +95,32 @@ fn transactions_that_claim_nothing_commit_always_and_the_others_as_members_do() 
     assert_eq!(told(Some(&stable), transactional(Claim { generation: 2, ..A })), 22);
     assert_eq!(told(Some(&stable), transactional(Claim { member_id: "x", ..A })), 25);
     assert_eq!(told(Some(&group_in(GroupPhase::CompletingRebalance)), transactional(A)), 0);
+}
+
+#[test]
+fn members_of_the_consumer_protocol_commit_and_fetch_in_their_epoch() {
+    let group = |epochs: &[(&str, i32)]| {
+        let member = |(id, epoch): &(&str, i32)| {
+            (id.to_string(), ConsumerMember { epoch: *epoch, ..ConsumerMember::default() })
+        };
+        GroupState::Consumer(ConsumerGroup {
+            members: epochs.iter().map(member).collect(),
+            ..ConsumerGroup::default()
+        })
+    };
+    let (empty, state) = (group(&[]), group(&[("a", 3)]));
+    assert_eq!((told(Some(&empty), NOTHING), told(Some(&empty), A)), (0, 25));
+    let told = |claim| told(Some(&state), claim);
+    assert_eq!((told(A), told(NOTHING)), (0, 25));
+    assert_eq!((told(Claim { generation: 2, ..A }), told(Claim { generation: 4, ..A })), (113, 113));
+    assert_eq!(told(Claim { version: 8, ..A }), 35, "it cannot tell an epoch from a generation");
+    let transactional = |claim| Claim { transactional: true, version: 3, ..claim };
+    assert_eq!((told(transactional(A)), told(transactional(NOTHING))), (0, 0));
+    assert_eq!(told(transactional(Claim { generation: 2, ..A })), 22);
+    let fetch = |member_id, epoch| may_fetch(Some(&state), member_id, epoch).map_err(|error| error.code());
+    assert_eq!((fetch(None, -1), fetch(Some(""), -1), fetch(Some("a"), 3)), (Ok(()), Ok(()), Ok(())));
+    assert_eq!((fetch(Some("a"), 2), fetch(Some("b"), 3)), (Err(113), Err(25)));
+    assert_eq!(may_fetch(Some(&group_in(GroupPhase::Stable)), Some("x"), 9), Ok(()));
 }
 
 #[test]

@@ -4,8 +4,8 @@
 //! The offsets' keys go afterwards in bounded steps, by whoever deleted the group or by retention; a group made anew under
 //! the name meanwhile has none of them.
 
-use super::classic::GroupState;
 use super::commit::GroupHead;
+use super::state::GroupState;
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Compare, CoordinatorError, Op, Range};

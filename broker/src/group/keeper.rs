@@ -10,12 +10,12 @@
 //!
 //! Limit: an agent that is always later than [`LATE`] expires nobody.
 
-use super::classic::GroupState;
 use super::owner::{self, Owners, Tenure};
+use super::state::GroupState;
 use super::timer::Timer;
 use crate::agent::Context;
 use crate::codec;
-use crate::config::AgentConfig;
+use crate::config::{AgentConfig, GroupConfig};
 use crate::coordinator::Range;
 use crate::gate::Fault;
 use crate::health::Dependency;
@@ -42,7 +42,7 @@ const TICK: Duration = Duration::from_millis(500);
 pub(crate) struct Keeper {
     known: Mutex<BTreeMap<String, Kept>>,
     armed: Notify,
-    initial_delay_ms: i32,
+    config: GroupConfig,
     /// Member ids drawn, and what tells them from those of the process before.
     drawn: AtomicU64,
     started: u64,
@@ -84,14 +84,19 @@ impl Keeper {
         Keeper {
             known: Mutex::default(),
             armed: Notify::new(),
-            initial_delay_ms: config.groups.initial_rebalance_delay_ms,
+            config: config.groups,
             drawn: AtomicU64::new(0),
             started: Instant::now().as_nanos(),
         }
     }
 
-    /// A new member id: `name`, and a random UUID behind it, as Kafka makes it.
+    /// A new member id of the classic protocol: `name`, and a random UUID behind it, as Kafka makes it.
     pub(crate) fn draw_member_id(&self, name: &str) -> String {
+        format!("{name}-{}", self.draw_id(name))
+    }
+
+    /// A random UUID for a member of a client called `name`.
+    pub(crate) fn draw_id(&self, name: &str) -> String {
         let nth = self.drawn.fetch_add(1, Ordering::Relaxed);
         let process = stable_hash(format!("{name}/{}", self.started).as_bytes());
         let half = |n| u128::from(choice("group.member-id", process, 2 * nth + n).raw());
@@ -99,7 +104,7 @@ impl Keeper {
         // Version 4, variant 1 (RFC 9562).
         let bits = bits & !(0xf000 << 64) & !(0xc << 60) | 0x4000 << 64 | 0x8 << 60;
         let hex = format!("{bits:032x}");
-        format!("{name}-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
     }
 
     /// Takes note of a group as read or written at `revision`; `tenure` says that this agent owns it.
@@ -108,7 +113,7 @@ impl Keeper {
         if known.get(group).is_some_and(|kept| kept.revision > revision) {
             return;
         }
-        let wanted = state.map(|state| state.timers(self.initial_delay_ms)).unwrap_or_default();
+        let wanted = state.map(|state| state.timers(&self.config)).unwrap_or_default();
         let (Some(tenure), Some(state), false) = (tenure, state, wanted.is_empty()) else {
             known.remove(group);
             return;
@@ -120,7 +125,7 @@ impl Keeper {
             *kept = new();
         }
         kept.revision = revision;
-        if kept.follow(&wanted, state, self.initial_delay_ms) {
+        if kept.follow(&wanted, state, &self.config) {
             self.armed.notify_one();
         }
     }
@@ -134,6 +139,13 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// Groups that this agent owns, and members whose sessions it keeps.
+    fn sizes(&self) -> (usize, usize) {
+        let known = self.known();
+        let timers = known.values().flat_map(|kept| kept.timers.keys());
+        (known.len(), timers.filter(|timer| matches!(timer, Timer::Session { .. })).count())
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
@@ -181,7 +193,7 @@ impl Keeper {
 
     /// Extends an initial join phase that has run out of its delay, if members came meanwhile and there is time left.
     fn extend(&self, group: &str, timer: &Timer, added: u32) -> bool {
-        let delay = Duration::from_millis(self.initial_delay_ms.max(0) as u64);
+        let delay = Duration::from_millis(self.config.initial_rebalance_delay_ms.max(0) as u64);
         let mut known = self.known();
         let Some(kept) = known.get_mut(group) else { return false };
         let Extension { added: before, left } = kept.extension;
@@ -203,7 +215,12 @@ impl Keeper {
 
 impl Kept {
     /// Lets the timers be those that are wanted; true if one began.
-    fn follow(&mut self, wanted: &BTreeMap<Timer, Duration>, state: &GroupState, delay_ms: i32) -> bool {
+    fn follow(
+        &mut self,
+        wanted: &BTreeMap<Timer, Duration>,
+        state: &GroupState,
+        config: &GroupConfig,
+    ) -> bool {
         self.timers.retain(|timer, _| wanted.contains_key(timer));
         let before = self.timers.len();
         for (timer, period) in wanted {
@@ -211,7 +228,8 @@ impl Kept {
                 continue;
             }
             if let (Timer::Initial(_), GroupState::Classic(group)) = (timer, state) {
-                let left = group.rebalance_timeout_ms().saturating_sub(delay_ms).max(0);
+                let left =
+                    group.rebalance_timeout_ms().saturating_sub(config.initial_rebalance_delay_ms).max(0);
                 self.extension = Extension { added: group.added, left: Duration::from_millis(left as u64) };
             }
             self.timers.insert(timer.clone(), Running::begin(*period));
@@ -226,6 +244,7 @@ pub(crate) async fn run(context: Arc<Context>) {
     let mut scanned = 0;
     let mut next_scan = Instant::now();
     loop {
+        context.counters.groups(keeper.sizes());
         let wake = keeper.next_look().map_or(next_scan, |look| look.min(next_scan));
         tokio::select! {
             biased;
@@ -264,8 +283,8 @@ async fn run_out(context: &Context, group: &str, timer: &Timer) -> Result<(), Fa
     let Some(tenure) = keeper.ran_out(group, timer) else { return Ok(()) };
     let mut next = seen.state.value().cloned();
     let Some(state) = &mut next else { return Ok(()) };
-    let GroupState::Classic(classic) = &*state;
-    if matches!(timer, Timer::Initial(_)) && keeper.extend(group, timer, classic.added) {
+    let added = state.classic().map_or(0, |group| group.added);
+    if matches!(timer, Timer::Initial(_)) && keeper.extend(group, timer, added) {
         rt::mark!(reachable, "the first join phase of a group was extended");
         return Ok(());
     }
@@ -277,8 +296,11 @@ async fn run_out(context: &Context, group: &str, timer: &Timer) -> Result<(), Fa
             // The next look says what became of the group.
             return Ok(());
         }
-        if let Timer::Session { member_id, .. } | Timer::Pending(member_id) = timer {
-            rt::event!("group.expired", group = group, member_id = member_id);
+        if let Timer::Session { member_id, .. }
+        | Timer::Revocation { member_id, .. }
+        | Timer::Pending(member_id) = timer
+        {
+            rt::event!("group.member_expired", group = group, member_id = member_id);
         }
     }
     keeper.begin_anew(group, timer);

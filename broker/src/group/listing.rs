@@ -1,7 +1,8 @@
 //! All groups, and some by name, as stored: for the admin APIs and retention.
 
-use super::classic::{ClassicGroup, GroupPhase, GroupState};
+use super::classic::ClassicGroup;
 use super::commit::GroupHead;
+use super::state::GroupState;
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{KeyValue, Range, TXN_OPS_MAX};
@@ -25,41 +26,6 @@ impl StoredGroup {
     pub(crate) fn into_group(self) -> Option<GroupState> {
         let lives = self.head.is_some_and(|head| !head.deleted);
         self.state.or_else(|| lives.then(|| GroupState::Classic(ClassicGroup::default())))
-    }
-}
-
-impl GroupState {
-    /// The phase by the name that Kafka gives it.
-    pub(crate) fn phase_name(&self) -> &'static str {
-        match self {
-            GroupState::Classic(group) => group.phase.name(),
-        }
-    }
-
-    /// Kafka's `GroupType`.
-    pub(crate) fn type_name(&self) -> &'static str {
-        match self {
-            GroupState::Classic(_) => "classic",
-        }
-    }
-
-    pub(crate) fn protocol_type(&self) -> &str {
-        match self {
-            GroupState::Classic(group) => group.protocol_type.as_deref().unwrap_or_default(),
-        }
-    }
-
-    /// Whether the group reads the topic.
-    pub(crate) fn is_subscribed(&self, topic: &str) -> bool {
-        match self {
-            GroupState::Classic(group) => group.is_subscribed(topic),
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        match self {
-            GroupState::Classic(group) => group.phase == GroupPhase::Empty,
-        }
     }
 }
 

@@ -5,6 +5,8 @@
 //! disturb no rebalance, and a rebalance makes the commits on their way be decided anew.
 //!
 //! * `classic`, `join`, `sync`, `leave`: the classic protocol as a pure state machine
+//! * `consumer`, `beat`, `assignor`: the consumer protocol (KIP-848), pure as well
+//! * `state`: one or the other
 //! * `timer`: what a group waits for, and what happens when it does not come
 //! * `commit`: who may commit offsets
 //! * `subscription`: which topics the members read
@@ -12,8 +14,11 @@
 //! * `keeper`: the owner's timers, the only thing about a group that is in no store
 //! * `listing`, `deletion`, `retention`: all groups, and the end of one. Any agent does these
 
+mod assignor;
+mod beat;
 mod classic;
 mod commit;
+mod consumer;
 mod deletion;
 mod join;
 mod keeper;
@@ -21,14 +26,19 @@ mod leave;
 mod listing;
 mod owner;
 mod retention;
+mod state;
 mod subscription;
 mod sync;
 mod timer;
 
-pub(crate) use classic::{ClassicGroup, GroupPhase, GroupState, Member};
+pub(crate) use assignor::Assignor;
+pub(crate) use beat::Beat;
+pub(crate) use classic::{ClassicGroup, GroupPhase, Member};
 pub(crate) use commit::{
     Claim, CommittedOffset, GroupHead, METADATA_MAX, TxnGroup, admit, commit_error, fits, may_commit,
+    may_fetch,
 };
+pub(crate) use consumer::{AWAY, Catalogue, ConsumerGroup, ConsumerMember, Partitions, Topic};
 pub(crate) use deletion::delete;
 pub(crate) use join::{Joined, Joiner};
 pub(crate) use keeper::{Keeper, run};
@@ -36,5 +46,6 @@ pub(crate) use leave::Leaver;
 pub(crate) use listing::{list, read};
 pub(crate) use owner::{change, look, wait};
 pub(crate) use retention::retain;
+pub(crate) use state::GroupState;
 pub(crate) use subscription::CONSUMER;
 pub(crate) use sync::Syncer;

@@ -5,7 +5,8 @@
 //! two agents that both were the owner a moment ago cannot undo each other's work, and a write whose answer was lost is
 //! decided again on what there is. Requests of one group line up here: they would only fail each other's guards.
 
-use super::classic::{ClassicGroup, GroupPhase, GroupState, Turn};
+use super::classic::{ClassicGroup, GroupPhase, Turn};
+use super::state::GroupState;
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Compare, Op, Range};
@@ -151,8 +152,8 @@ pub(super) async fn commit(
     guards: Vec<Compare>,
 ) -> Result<Option<i64>, Fault> {
     if let Some(GroupState::Classic(group)) = next {
-        let was_empty =
-            before.value().is_some_and(|GroupState::Classic(group)| group.phase == GroupPhase::Empty);
+        let before = before.value().and_then(GroupState::classic);
+        let was_empty = before.is_some_and(|group| group.phase == GroupPhase::Empty);
         if group.phase == GroupPhase::Empty && !was_empty {
             group.empty_since_ms = wall_ms();
         }
@@ -166,33 +167,31 @@ pub(super) async fn commit(
     };
     let Some(answer) = context.gate.commit(compares, vec![op]).await? else { return Ok(None) };
     context.keeper.saw(group, answer.revision, Some(tenure), next.as_ref());
-    if let Some(GroupState::Classic(state)) = next {
-        tell(group, before.value(), state, answer.revision);
+    if let Some(next) = next {
+        tell(group, before.value(), next, answer.revision);
     }
     Ok(Some(answer.revision))
 }
 
 /// Tells the observer what became of a group.
-fn tell(name: &str, before: Option<&GroupState>, group: &ClassicGroup, revision: i64) {
-    let never = ClassicGroup::default();
-    let before = before.map_or(&never, |GroupState::Classic(group)| group);
-    if before.generation != group.generation {
+fn tell(name: &str, before: Option<&GroupState>, group: &GroupState, revision: i64) {
+    let (generation, members) = group.generation();
+    if before.is_none_or(|before| before.generation().0 != generation) {
         rt::event!(
             "group.generation",
             group = name,
-            generation = group.generation,
-            leader = group.leader.as_deref().unwrap_or_default(),
-            protocol = group.protocol.as_deref().unwrap_or_default(),
-            members = group.members.len(),
+            protocol = group.type_name(),
+            generation = generation,
+            members = members,
             revision = revision,
         );
     }
-    if before.phase != group.phase {
+    if before.is_none_or(|before| before.name() != group.name()) {
         rt::event!(
-            "group.phase",
+            "group.state",
             group = name,
-            generation = group.generation,
-            phase = group.phase.name(),
+            generation = generation,
+            state = group.name(),
             revision = revision,
         );
     }

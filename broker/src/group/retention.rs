@@ -5,10 +5,11 @@
 //! and the members' state, so an offset that is committed meanwhile, or a member that comes, saves what it needs. Age
 //! is by wall clock, which is good enough for days.
 
-use super::classic::{GroupPhase, GroupState};
+use super::classic::GroupPhase;
 use super::commit::{CommittedOffset, GroupHead};
 use super::deletion::sweep;
 use super::listing;
+use super::state::GroupState;
 use super::subscription::CONSUMER;
 use crate::agent::Context;
 use crate::chores;
@@ -48,7 +49,13 @@ async fn retain_all(context: &Context) -> Result<(), Fault> {
 /// Since when an offset grows old, by wall clock in ms; `None` while it is needed whatever its age. In a group without
 /// members that is since it has none, of offsets outside any group since they were committed.
 fn old_since_ms(state: Option<&GroupState>, topic: &str, offset: &CommittedOffset) -> Option<i64> {
-    let Some(GroupState::Classic(group)) = state else { return Some(offset.committed_ms) };
+    let group = match state {
+        None => return Some(offset.committed_ms),
+        Some(GroupState::Consumer(group)) => {
+            return (!group.is_subscribed(topic)).then_some(offset.committed_ms);
+        }
+        Some(GroupState::Classic(group)) => group,
+    };
     match (group.protocol_type.as_deref(), group.phase) {
         (None, _) => Some(offset.committed_ms),
         (Some(_), GroupPhase::Empty) => Some(group.empty_since_ms),
@@ -105,9 +112,8 @@ async fn expire(context: &Context, group: &str, topics: &BTreeMap<String, i64>) 
 /// Ends a group without members, offsets and transactions.
 async fn end_if_unused(context: &Context, group: &str, from: Bytes, end: Bytes) -> Result<(), Fault> {
     let now = Now::read(context, group, Range::span(from, end, 1)).await?;
-    let is_empty = |GroupState::Classic(group): &GroupState| {
-        group.phase == GroupPhase::Empty && group.pending.is_empty()
-    };
+    let is_empty =
+        |state: &GroupState| state.is_empty() && state.classic().is_none_or(|group| group.pending.is_empty());
     let unused = now.offsets.is_empty()
         && now.head.value().is_none_or(|head| head.pending.is_empty() && head.dead_through == 0)
         && now.state.value().is_none_or(is_empty);

@@ -3,7 +3,8 @@
 //! A timer's name says what it is about and in which generation, so one that is still wanted after a change goes on, and
 //! one that is wanted anew begins anew. Rules after `GroupMetadataManager` of Kafka 4.
 
-use super::classic::{ClassicGroup, GroupPhase, GroupState, Member};
+use super::classic::{ClassicGroup, GroupPhase, Member};
+use super::consumer::{AWAY, ConsumerGroup, Progress};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub(crate) enum Timer {
     Join(i32),
     /// The SyncGroups of all members.
     Sync(i32),
+    /// What a member of the consumer protocol is to give up in this epoch.
+    Revocation { member_id: String, epoch: i32 },
 }
 
 impl Timer {
@@ -41,24 +44,29 @@ fn millis(ms: i32) -> Duration {
     Duration::from_millis(ms.max(0) as u64)
 }
 
-impl GroupState {
-    /// All that the group waits for now, each with how long from when the waiting began.
-    pub(crate) fn timers(&self, initial_delay_ms: i32) -> BTreeMap<Timer, Duration> {
-        match self {
-            GroupState::Classic(group) => group.timers(initial_delay_ms),
+impl ConsumerGroup {
+    pub(super) fn timers(&self, session_timeout_ms: i32) -> BTreeMap<Timer, Duration> {
+        let mut timers = BTreeMap::new();
+        for (member_id, member) in &self.members {
+            let session = Timer::Session { member_id: member_id.clone(), generation: 0, is_new: false };
+            timers.insert(session, millis(session_timeout_ms));
+            if member.progress == Progress::UnrevokedPartitions && member.epoch != AWAY {
+                let revocation = Timer::Revocation { member_id: member_id.clone(), epoch: member.epoch };
+                timers.insert(revocation, millis(member.rebalance_timeout_ms));
+            }
         }
+        timers
     }
 
-    /// The group after a timer ran out.
-    pub(crate) fn elapse(&mut self, timer: &Timer) {
-        match self {
-            GroupState::Classic(group) => group.elapse(timer),
+    pub(super) fn elapse(&mut self, timer: &Timer) {
+        if let Timer::Session { member_id, .. } | Timer::Revocation { member_id, .. } = timer {
+            self.fence(member_id);
         }
     }
 }
 
 impl ClassicGroup {
-    fn timers(&self, initial_delay_ms: i32) -> BTreeMap<Timer, Duration> {
+    pub(super) fn timers(&self, initial_delay_ms: i32) -> BTreeMap<Timer, Duration> {
         let (generation, rebalance) = (self.generation, millis(self.rebalance_timeout_ms()));
         let mut timers = BTreeMap::new();
         for (member_id, member) in &self.members {
@@ -92,7 +100,7 @@ impl ClassicGroup {
         member.joining || (member.synced && self.phase == GroupPhase::CompletingRebalance)
     }
 
-    fn elapse(&mut self, timer: &Timer) {
+    pub(super) fn elapse(&mut self, timer: &Timer) {
         match timer {
             Timer::Session { member_id, .. } => self.expire(member_id),
             Timer::Pending(id) => {
@@ -100,6 +108,7 @@ impl ClassicGroup {
                 self.complete_if_all_joined();
             }
             Timer::Initial(_) | Timer::Join(_) => self.complete_join(),
+            Timer::Revocation { .. } => {}
             Timer::Sync(_) => {
                 self.members.retain(|_, member| member.synced);
                 if !self.leader.as_ref().is_some_and(|leader| self.members.contains_key(leader)) {

@@ -113,6 +113,12 @@ impl Store {
         list::list(&View { objects: &self.objects, before: self.journal.before(unseen) }, request)
     }
 
+    /// Objects, and bytes of their bodies.
+    pub fn size(&self) -> (u64, u64) {
+        let bytes = self.objects.values().map(|object| object.body.len() as u64).sum();
+        (self.objects.len() as u64, bytes)
+    }
+
     /// Remembers so many of the latest changes from now on, for [`Store::list_behind`]. None at first.
     pub fn remember(&mut self, changes: usize) {
         self.journal.keep(changes);

@@ -1,8 +1,9 @@
 //! What agents counted, as Prometheus reads it.
 //!
-//! Every series has the label `agent`, the node id. An agent that was started anew counts from 0, as a process does.
+//! Every series of an agent has the label `agent`, the node id. An agent that was started anew counts from 0, as a process does.
 
 use super::Cluster;
+use super::backend::Sizes;
 use crate::http::Reply;
 use broker::{Calls, Counts, Dependency, Readiness, TIME_BOUNDS_S, Times};
 use hyper::StatusCode;
@@ -34,7 +35,8 @@ pub(super) fn reply(cluster: &Cluster) -> Reply {
         }
     });
     let mut registry = Registry::with_prefix("wavetank");
-    registry.register_collector(Box::new(Scrape(agents.collect())));
+    let scrape = Scrape { agents: agents.collect(), embedded: cluster.backend.sizes() };
+    registry.register_collector(Box::new(scrape));
     let mut body = String::new();
     match prometheus_text::encode(&mut body, &registry) {
         Ok(()) => Reply { status: StatusCode::OK, content_type: CONTENT_TYPE, body },
@@ -53,7 +55,10 @@ struct Agent {
 }
 
 #[derive(Debug)]
-struct Scrape(Vec<Agent>);
+struct Scrape {
+    agents: Vec<Agent>,
+    embedded: Option<Sizes>,
+}
 
 type Labels = Vec<(&'static str, String)>;
 /// Series of one metric: further labels, and a value.
@@ -62,6 +67,12 @@ type Series<T> = Vec<(Labels, T)>;
 impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let to = &mut encoder;
+        if let Some(Sizes { revision, etcd_bytes, objects, object_bytes }) = self.embedded {
+            single(to, "embedded_etcd_revision", "Revision of the embedded coordinator", revision)?;
+            single(to, "embedded_etcd_bytes", "Keys and values of it, history included", etcd_bytes)?;
+            single(to, "embedded_store_objects", "Objects in the embedded store", objects.cast_signed())?;
+            single(to, "embedded_store_bytes", "Bytes of these objects", object_bytes.cast_signed())?;
+        }
         self.gauge(to, "agent_up", "Whether the agent runs", |agent| one(u64::from(agent.counts.is_some())))?;
         self.gauge(
             to,
@@ -111,6 +122,13 @@ impl Collector for Scrape {
                 .map(|((committed, by), count)| (label(*committed, by), *count))
                 .collect()
         })?;
+        self.gauge(to, "groups", "Groups that this agent owns", counted(|counts| one(counts.groups)))?;
+        self.gauge(
+            to,
+            "group_members",
+            "Members whose sessions it keeps",
+            counted(|counts| one(counts.group_members)),
+        )?;
         self.counter(
             to,
             "dependency_failures",
@@ -139,7 +157,7 @@ impl Scrape {
         self.metric(
             to,
             (name, help, MetricType::Counter),
-            |agent| agent.counts.as_ref().map_or_else(Vec::new, &series),
+            |agent| counts(agent).map_or_else(Vec::new, &series),
             value,
         )
     }
@@ -161,7 +179,7 @@ impl Scrape {
         help: &str,
         series: impl Fn(&Counts) -> Series<&Times>,
     ) -> fmt::Result {
-        let of_agent = |agent| agent_counts(agent).map_or_else(Vec::new, &series);
+        let of_agent = |agent| counts(agent).map_or_else(Vec::new, &series);
         self.metric(to, (name, help, MetricType::Histogram), of_agent, |metric, times| {
             let bounds = TIME_BOUNDS_S.into_iter().chain([f64::INFINITY]);
             let buckets: Vec<(f64, u64)> = bounds.zip(times.buckets).collect();
@@ -179,7 +197,7 @@ impl Scrape {
         value: impl Fn(&mut MetricEncoder<'_>, T) -> fmt::Result,
     ) -> fmt::Result {
         let mut metric = to.encode_descriptor(name, help, None, kind)?;
-        for agent in &self.0 {
+        for agent in &self.agents {
             for (further, one) in series(agent) {
                 let labels: Labels = [("agent", agent.node_id.clone())].into_iter().chain(further).collect();
                 value(&mut metric.encode_family(&labels)?, one)?;
@@ -189,12 +207,17 @@ impl Scrape {
     }
 }
 
-fn agent_counts(agent: &Agent) -> Option<&Counts> {
+/// A gauge without labels.
+fn single(to: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: i64) -> fmt::Result {
+    to.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
+}
+
+fn counts(agent: &Agent) -> Option<&Counts> {
     agent.counts.as_ref()
 }
 
 fn counted(series: impl Fn(&Counts) -> Series<u64>) -> impl Fn(&Agent) -> Series<u64> {
-    move |agent| agent.counts.as_ref().map_or_else(Vec::new, &series)
+    move |agent| counts(agent).map_or_else(Vec::new, &series)
 }
 
 fn one(value: u64) -> Series<u64> {

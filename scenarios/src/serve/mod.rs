@@ -3,7 +3,7 @@
 //! * [`Settings`]: what agents and embedded models are told; [`Options`]: all that `wavetank serve` is asked for
 //! * [`Serving`]: a cluster that serves; it is ended in order by [`Serving::drain`], or dropped
 //! * `seats`: its agents, each of which can be ended and started while the others go on
-//! * `backend`: the coordinator and the store they stand on
+//! * `backend`: the coordinator and the store they stand on; `real` and `etcd`: such as are not embedded
 //! * `admin`: health, readiness, and the way to an agent, over HTTP; `metrics`: what agents counted, for Prometheus
 //! * `topics`: what is there from the start
 //!
@@ -12,11 +12,15 @@
 
 mod admin;
 mod backend;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod metrics;
+mod real;
 mod seats;
 mod settings;
 mod topics;
 
+pub use real::Real;
 pub use seats::Stop;
 pub use settings::Settings;
 pub use topics::NewTopic;
@@ -39,6 +43,8 @@ pub struct Options {
     pub settings: Settings,
     /// Number of agents, at least 1.
     pub agents: u16,
+    /// The first one's node id; the others have the ids after it.
+    pub first_node_id: i32,
     /// Where the first agent listens; the others take the ports after it. Port 0 takes any.
     pub listen: HostPort,
     /// The host that clients are told to connect to; the one listened on if absent.
@@ -47,6 +53,8 @@ pub struct Options {
     pub admin: HostPort,
     /// Topics that are there when the cluster is ready.
     pub topics: Vec<NewTopic>,
+    /// A real coordinator and a real store instead of the embedded models.
+    pub real: Option<Real>,
 }
 
 /// Pause between two looks at whether the agents are ready.
@@ -83,12 +91,10 @@ impl Serving {
         let admin = admin.map_err(|error| taken("--admin", &options.admin.to_string(), &error))?;
         let admin_address =
             host_port::bound(&options.admin.host, &admin).map_err(|error| format!("--admin: {error}"))?;
-        let embedded = Backend::embedded(&options.settings).await;
-        let backend =
-            embedded.map_err(|error| format!("no loopback socket for the embedded models: {error}"))?;
+        let backend = Backend::new(&options.settings, options.real.clone()).await?;
         create_topics(&options, &backend).await?;
         let mut seats = Vec::with_capacity(listeners.len());
-        for (listener, node_id) in listeners.into_iter().zip(1..) {
+        for (listener, node_id) in listeners.into_iter().zip(options.first_node_id..) {
             let address = host_port::bound(host, &listener).map_err(|error| format!("--listen: {error}"))?;
             let config = AgentConfig {
                 node_id,
@@ -113,7 +119,7 @@ impl Serving {
 
     /// What is served, a line each.
     pub fn describe(&self) -> Vec<String> {
-        let mut lines = self.cluster.backend.describe();
+        let mut lines = self.cluster.backend.describe().to_vec();
         lines.push(format!("transactions: version {}", self.transaction_version));
         for topic in &self.topics {
             lines.push(format!("topic {}: {} partitions", topic.name, topic.partitions));
@@ -131,6 +137,21 @@ impl Serving {
     /// Where health is told.
     pub fn admin(&self) -> &HostPort {
         &self.admin
+    }
+
+    /// What keeps the cluster from being ready, an agent a line.
+    pub fn not_ready(&self) -> Vec<String> {
+        let states = self.cluster.seats.iter().filter_map(|seat| {
+            let Some(handles) = seat.handles() else {
+                return Some(format!("agent {} {}", seat.node_id(), seat.state()));
+            };
+            let (readiness, away) = (handles.health.readiness(), handles.health.away());
+            let away: Vec<String> =
+                away.iter().map(|(dependency, _)| format!(", {dependency} away")).collect();
+            let told = || format!("agent {} is {readiness}{}", seat.node_id(), away.concat());
+            (readiness != Readiness::Ready).then(told)
+        });
+        states.collect()
     }
 
     /// Waits until every agent is registered, and nothing that it depends on is known to be away.

@@ -5,7 +5,8 @@ use broker::{Agent, AgentConfig, Counters, Health};
 use rt::JoinHandle;
 use rt::net::TcpListener;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How an agent is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,18 @@ enum State {
     Running {
         handles: Handles,
         task: JoinHandle<()>,
+        /// Set once the task is over, which nobody asked for.
+        ended: Arc<AtomicBool>,
     },
+}
+
+/// Sets its flag when a task ends, by a panic too.
+struct Ending(Arc<AtomicBool>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What an agent tells of itself.
@@ -63,11 +75,12 @@ impl Seat {
         format!("{}:{}", self.config.advertised_host, self.config.advertised_port)
     }
 
-    /// `running`, `stopped` or `changing`.
+    /// `running`, `stopped`, `changing`, or `failed` if it ended unasked.
     pub(super) fn state(&self) -> &'static str {
-        match *self.lock() {
+        match &*self.lock() {
             State::Stopped => "stopped",
             State::Changing(_) => "changing",
+            State::Running { ended, .. } if ended.load(Ordering::Relaxed) => "failed",
             State::Running { .. } => "running",
         }
     }
@@ -77,6 +90,7 @@ impl Seat {
         match &*self.lock() {
             State::Stopped => None,
             State::Changing(handles) => handles.clone(),
+            State::Running { ended, .. } if ended.load(Ordering::Relaxed) => None,
             State::Running { handles, .. } => Some(handles.clone()),
         }
     }
@@ -86,7 +100,7 @@ impl Seat {
         let task = {
             let mut state = self.lock();
             match std::mem::replace(&mut *state, State::Stopped) {
-                State::Running { handles, task } => {
+                State::Running { handles, task, .. } => {
                     match stop {
                         Stop::Crash => task.abort(),
                         Stop::Drain => handles.health.drain(),
@@ -132,7 +146,13 @@ impl Seat {
 fn start(config: &AgentConfig, listener: TcpListener, backend: &Backend) -> State {
     let agent = Agent::new(config.clone(), backend.coordinator(), backend.store());
     let handles = Handles { health: agent.health(), counters: agent.counters() };
-    State::Running { handles, task: rt::spawn("serve.agent", agent.serve(listener)) }
+    let ended = Arc::new(AtomicBool::new(false));
+    let ending = Ending(ended.clone());
+    let task = rt::spawn("serve.agent", async move {
+        let _ending = ending;
+        agent.serve(listener).await;
+    });
+    State::Running { handles, task, ended }
 }
 
 /// Listens on `host:port` for each of `count` agents: on `port` and the ones after it, on any if it is 0.

@@ -20,7 +20,7 @@ pub struct Settings {
 }
 
 /// Period of retention, compaction and collection over the embedded store: what they delete is memory.
-const EMBEDDED_INTERVAL_MS: u64 = 30_000;
+const EMBEDDED_INTERVAL_MS: u64 = 10_000;
 
 /// What every agent is told by its place.
 const PLACED: [&str; 3] = ["node_id", "advertised_host", "advertised_port"];
@@ -106,7 +106,9 @@ impl Settings {
 
     fn parse(&self, mut tree: Map<String, Value>) -> Result<Self, String> {
         if let Some(placed) = PLACED.iter().find(|placed| tree.contains_key(**placed)) {
-            return Err(format!("{placed}: every agent has its own: use --listen, --advertise and --agents"));
+            return Err(format!(
+                "{placed}: every agent has its own: use --listen, --advertise, --agents and --node-id"
+            ));
         }
         let coordinator = section(tree.remove("coordinator").unwrap_or_default(), "coordinator.")?;
         let storage = section(tree.remove("storage").unwrap_or_default(), "storage.")?;

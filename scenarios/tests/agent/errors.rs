@@ -23,7 +23,8 @@ use kafka_protocol::messages::offset_for_leader_epoch_request::{
 };
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::{
-    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiKey, ApiVersionsRequest, CreatePartitionsRequest,
+    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiKey, ApiVersionsRequest,
+    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, CreatePartitionsRequest,
     CreateTopicsRequest, DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
     DescribeClusterRequest, DescribeConfigsRequest, DescribeGroupsRequest, DescribeProducersRequest,
     DescribeTransactionsRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest,
@@ -76,7 +77,12 @@ async fn provoke(agent: &mut Connection, api: ApiKey, version: i16) {
         ApiKey::JoinGroup | ApiKey::SyncGroup | ApiKey::Heartbeat | ApiKey::LeaveGroup => {
             membership(agent, api, version, &at).await;
         }
-        ApiKey::DescribeGroups | ApiKey::ListGroups | ApiKey::DeleteGroups | ApiKey::OffsetDelete => {
+        ApiKey::DescribeGroups
+        | ApiKey::ListGroups
+        | ApiKey::DeleteGroups
+        | ApiKey::OffsetDelete
+        | ApiKey::ConsumerGroupHeartbeat
+        | ApiKey::ConsumerGroupDescribe => {
             groups(agent, api, version, &at).await;
         }
         ApiKey::InitProducerId | ApiKey::AddPartitionsToTxn | ApiKey::AddOffsetsToTxn | ApiKey::EndTxn => {
@@ -289,6 +295,21 @@ async fn groups(agent: &mut Connection, api: ApiKey, version: i16, at: &str) {
             let request = OffsetDeleteRequest::default().with_group_id(text("nobody").into());
             let told = agent.call(version, &request).await;
             assert_eq!((told.error_code, told.topics.len()), (69, 0), "{at}");
+        }
+        ApiKey::ConsumerGroupHeartbeat => {
+            let request = ConsumerGroupHeartbeatRequest::default()
+                .with_group_id(text("nobody").into())
+                .with_member_id(text("nobody"))
+                .with_member_epoch(7);
+            let told = agent.call(version, &request).await;
+            assert_eq!((told.error_code, told.member_id, told.member_epoch), (69, None, 0), "{at}");
+            assert_eq!((told.heartbeat_interval_ms, told.assignment), (0, None), "{at}");
+        }
+        ApiKey::ConsumerGroupDescribe => {
+            let request = ConsumerGroupDescribeRequest::default().with_group_ids(vec![text("nobody").into()]);
+            let told = agent.call(version, &request).await.groups.remove(0);
+            assert_eq!((told.error_code, told.group_id.as_str()), (69, "nobody"), "{at}");
+            assert_eq!((told.members.len(), told.authorized_operations), (0, i32::MIN), "{at}");
         }
         ApiKey::DescribeGroups if version >= 6 => {
             let request = DescribeGroupsRequest::default().with_groups(vec![text("nobody").into()]);

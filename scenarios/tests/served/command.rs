@@ -78,7 +78,8 @@ fn it_says_what_it_serves_and_ends_in_order() {
             ]
         );
         let bootstrap = said[6].strip_prefix("bootstrap: 127.0.0.1:").expect("an address");
-        assert_eq!(bootstrap.split(",127.0.0.1:").map(|port| port.parse::<u16>().unwrap()).count(), 2);
+        let ports: Vec<u16> = bootstrap.split(",127.0.0.1:").map(|port| port.parse().unwrap()).collect();
+        assert_eq!(ports.len(), 2);
         assert!(said[7].starts_with("admin: http://127.0.0.1:"), "{said:?}");
         served.signal(signal);
         let (said, status) = served.end();
@@ -144,6 +145,10 @@ fn what_cannot_be_served_is_refused_with_status_2() {
     assert!(serve(&["--topic", "orders"]).contains("write NAME:PARTITIONS, for example orders:3"));
     assert!(serve(&["--topic", "or/ders:1"]).contains("--topic: or/ders:1: "));
     assert!(serve(&["--agents", "0"]).contains("--agents"));
+    assert!(
+        serve(&["--etcd", "http://127.0.0.1:1"])
+            .starts_with("wavetank: --etcd and --store: name both or neither")
+    );
     assert!(refused(&["serve", "--listen", "9092"]).contains("write HOST:PORT"));
     assert!(
         refused(&["serve", "--listen", "0.0.0.0:0"]).contains("name one for clients with --advertise HOST")
@@ -163,4 +168,16 @@ fn a_proxy_says_where_it_stands_and_refuses_what_it_cannot_do() {
     );
     let message = refused(&["proxy", "--upstream", "127.0.0.1:1", "--faults", &drift]);
     assert_eq!(message, format!("wavetank: {drift}: [0].fault.clock_drift: a proxy cannot set a clock\n"));
+}
+
+#[test]
+#[cfg(not(feature = "etcd"))]
+fn a_build_without_a_real_etcd_says_how_to_get_one() {
+    let message =
+        refused(&["serve", "--listen", ANY, "--etcd", "http://127.0.0.1:1", "--store", "s3://bucket"]);
+    assert!(
+        message.starts_with("wavetank: --etcd: this build has no client of a real etcd: build with"),
+        "{message}"
+    );
+    assert!(message.contains("--features etcd,s3"), "{message}");
 }

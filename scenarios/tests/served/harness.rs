@@ -21,11 +21,27 @@ pub(crate) fn anywhere() -> HostPort {
     "127.0.0.1:0".parse().unwrap()
 }
 
+/// So many agents with these settings, and the topic.
+pub(crate) fn options(agents: u16, settings: Settings) -> Options {
+    Options {
+        settings,
+        agents,
+        first_node_id: 1,
+        listen: anywhere(),
+        advertise: None,
+        admin: anywhere(),
+        topics: vec![NewTopic { name: TOPIC.into(), partitions: 2 }],
+        real: None,
+    }
+}
+
 /// Serves so many agents with these settings, and the topic.
 pub(crate) async fn serve(agents: u16, settings: Settings) -> Serving {
-    let topics = vec![NewTopic { name: TOPIC.into(), partitions: 2 }];
-    let options =
-        Options { settings, agents, listen: anywhere(), advertise: None, admin: anywhere(), topics };
+    start(options(agents, settings)).await
+}
+
+/// Serves, and waits until all is ready.
+pub(crate) async fn start(options: Options) -> Serving {
     let serving = Serving::start(options).await.unwrap();
     rt::time::timeout(LIMIT, serving.ready()).await.expect("ready soon");
     serving

@@ -3,4 +3,5 @@
 mod command;
 mod harness;
 mod proxy;
+mod real;
 mod serve;

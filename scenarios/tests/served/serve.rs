@@ -3,6 +3,7 @@
 use crate::harness::{http, producer, read, send, serve, settings, until};
 use client::IsolationLevel::{ReadCommitted, ReadUncommitted};
 use client::Variant;
+use rt::net::TcpStream;
 use serde_json::Value;
 
 fn record(partition: i32, offset: i64, value: &str) -> (i32, i64, String) {
@@ -80,13 +81,36 @@ async fn health_names_every_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_connections_are_served_at_once() {
+    let serving = serve(1, settings(2)).await;
+    let address = serving.bootstrap_servers().remove(0);
+    let mut connections = Vec::new();
+    for _ in 0..200 {
+        connections.push(TcpStream::connect(&address).await.unwrap());
+    }
+    for round in 0..3_u8 {
+        for (number, stream) in (0..).zip(&mut connections) {
+            // ApiVersions 0: length, key, version, correlation id, client id "c".
+            let frame = [0, 0, 0, 11, 0, 18, 0, 0, round, 0, 0, number, 0, 1, b'c'];
+            stream.write_frame(&frame, || "ApiVersions".into()).await.unwrap();
+        }
+        for (number, stream) in (0..).zip(&mut connections) {
+            let answer = rt::net::read_frame(stream, 1 << 20).await.unwrap().unwrap();
+            assert_eq!(answer[..6], [round, 0, 0, number, 0, 0], "correlation id, and no error");
+        }
+    }
+    let (_, metrics) = http(serving.admin(), "GET", "/metrics", "").await;
+    assert!(metrics.contains("wavetank_connections{agent=\"1\"} 200\n"), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn draining_ends_every_agent() {
     let serving = serve(2, settings(1)).await;
     let servers = serving.bootstrap_servers();
     let told = serving.drain().await;
     assert!(told.starts_with("stopped: 2 agents drained in 0."), "{told}");
     for server in servers {
-        assert!(rt::net::TcpStream::connect(&server).await.is_err(), "{server} still listens");
+        assert!(TcpStream::connect(&server).await.is_err(), "{server} still listens");
     }
 }
 

@@ -67,6 +67,7 @@ final class Suite {
         CASES.put("txn-offsets", TransactionCases::offsets);
         CASES.put("txn-fencing", TransactionCases::fencing);
         CASES.put("agent-stopped", RecordCases::agentStopped);
+        CASES_BY_NAME_ONLY.put("held-end-txn", HeldEndTxn::run);
     }
 
     /** The client's own version, from its archive. */

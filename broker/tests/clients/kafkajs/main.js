@@ -23,4 +23,4 @@ const cases = {
   "agent-stopped": records.agentStopped,
 }
 
-await main(cases, {})
+await main(cases, { "held-end-txn": transactions.heldEndTxn })

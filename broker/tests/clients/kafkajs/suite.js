@@ -90,24 +90,27 @@ export async function newTopic(name, numPartitions) {
 }
 
 /**
- * What a consumer finds from the beginning, by partition, until nothing comes for two seconds: the client does not tell where
- * the log ends when the last is a marker. Settings: those of its consumer.
+ * What a consumer finds from the beginning, by partition, until ten fetches in a row find nothing: the client does not tell
+ * where the log ends when the last is a marker. Settings: those of its consumer.
  */
 export async function readAll(topic, settings = {}) {
   const found = {}
-  let quietSince = Infinity
+  let emptyFetches = 0
+  let crash = null
   const consumer = kafka().consumer({ groupId: newName("reader"), maxWaitTimeInMs: 200, ...settings })
-  consumer.on(consumer.events.GROUP_JOIN, () => (quietSince = Date.now()))
+  consumer.on(consumer.events.FETCH, (e) => (emptyFetches = e.payload.numberOfBatches > 0 ? 0 : emptyFetches + 1))
+  consumer.on(consumer.events.CRASH, (e) => (crash = e.payload.error))
   await using(consumer, async () => {
     await consumer.subscribe({ topic, fromBeginning: true })
     await consumer.run({
       autoCommit: false,
       eachMessage: async ({ partition, message }) => {
         ;(found[partition] ??= []).push(message)
-        quietSince = Date.now()
+        emptyFetches = 0
       },
     })
-    await until("nothing comes any more", () => Date.now() - quietSince > 2_000, () => found)
+    await until("nothing comes any more", () => crash || emptyFetches >= 10, () => found)
+    if (crash) throw crash
   })
   return found
 }

@@ -1,5 +1,6 @@
 // Transactions: what readers of either isolation see, offsets that move with them, and fencing.
 
+import { createInterface } from "node:readline"
 import { expect, expectCode, kafka, newTopic, until, using, values, withAdmin } from "./suite.js"
 
 /** A producer that has taken over its transactional id. */
@@ -64,4 +65,34 @@ export async function fencing() {
   })
   expect("committed values", await values(topic, 0, false), ["new"])
   expect("all values", await values(topic, 0, true), ["old", "new"])
+}
+
+/**
+ * What a user is told whose first EndTxn is held on its way, and let go in the middle of the next transaction. Not a check: the
+ * script .ci/vulnerability holds, releases, and looks what became of the transactions. It is asked for each by a line on
+ * standard output, and answers with one on standard input.
+ */
+export async function heldEndTxn() {
+  const topic = await newTopic("held", 2)
+  const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+  const ask = async (what) => {
+    console.log(what)
+    await answers.next()
+  }
+  const told = async (call, promise) => {
+    const what = await promise().then(() => "ok", (error) => `${error.name}: ${error.message}`)
+    console.log(`told ${call}: ${what.replaceAll("\n", " ")}`)
+  }
+  const p = kafka({ requestTimeout: 3_000 }).producer({ transactionalId: topic, idempotent: true, maxInFlightRequests: 1 })
+  await p.connect()
+  let transaction = await p.transaction()
+  await send(transaction, topic, 0, "a")
+  await ask(`hold ${topic}`)
+  await told("commit of a", () => transaction.commit())
+  await told("begin", async () => (transaction = await p.transaction()))
+  await told("send of b", () => send(transaction, topic, 0, "b"))
+  await ask("release")
+  await told("send of c", () => send(transaction, topic, 1, "c"))
+  await told("abort of b and c", () => transaction.abort())
+  await p.disconnect()
 }

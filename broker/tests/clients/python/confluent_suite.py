@@ -86,6 +86,21 @@ def fencing():
     expect("all values", values(topic, "read_uncommitted"), [["old", "new"]])
 
 
+def held_end_txn():
+    topic = new_topic("held", 2)
+    sender = Sender(transactional_id=topic, socket_timeout_ms=3_000, transaction_timeout_ms=60_000)
+    producer = sender.producer
+    producer.init_transactions(30)
+
+    def send(partition, value):
+        sender.send(topic, partition, value)
+        producer.flush(20)
+        if not isinstance(sender.told[-1], int):
+            raise KafkaException(sender.told[-1])
+
+    suite.held_end_txn(topic, producer.begin_transaction, send, lambda: producer.commit_transaction(20), lambda: producer.abort_transaction(20))
+
+
 CASES = {
     "admin": confluent.admin,
     "produce-consume": confluent.produce_consume,
@@ -104,4 +119,4 @@ CASES = {
 }
 
 if __name__ == "__main__":
-    suite.main(CASES, {})
+    suite.main(CASES, {"held-end-txn": held_end_txn})

@@ -78,6 +78,17 @@ def fencing():
     old.close()
 
 
+def held_end_txn():
+    topic = new_topic("held", 2)
+    p = producer(transactional_id=topic, request_timeout_ms=3_000, delivery_timeout_ms=10_000, max_block_ms=20_000)
+    p.init_transactions()
+
+    def send(partition, value):
+        p.send(topic, partition=partition, value=value.encode()).get(20)
+
+    suite.held_end_txn(topic, p.begin_transaction, send, p.commit_transaction, p.abort_transaction)
+
+
 def no_new_protocol():
     raise suite.Skipped("this client has no new group protocol")
 
@@ -97,4 +108,4 @@ CASES = {
 }
 
 if __name__ == "__main__":
-    suite.main(CASES, {})
+    suite.main(CASES, {"held-end-txn": held_end_txn})

@@ -204,6 +204,36 @@ def static_member(join, generation):
     again.close()
 
 
+def held_end_txn(topic, begin, send, commit, abort):
+    """What a user is told whose first EndTxn is held on its way, and let go in the middle of the next transaction.
+
+    Not a check: the script .ci/vulnerability holds, releases, and looks what became of the transactions. It is asked for each by a
+    line on standard output, and answers with one on standard input. `send(partition, value)` waits for what becomes of it.
+    """
+
+    def ask(what):
+        print(what, flush=True)
+        sys.stdin.readline()
+
+    def told(call, body, *arguments):
+        try:
+            body(*arguments)
+            what = "ok"
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}".replace("\n", " ")
+        print(f"told {call}: {what}", flush=True)
+
+    begin()
+    send(0, "a")
+    ask(f"hold {topic}")
+    told("commit of a", commit)
+    told("begin", begin)
+    told("send of b", send, 0, "b")
+    ask("release")
+    told("send of c", send, 1, "c")
+    told("abort of b and c", abort)
+
+
 def _own_line(error):
     """The last line of the suites in a stack trace."""
     here = os.path.dirname(os.path.abspath(__file__))

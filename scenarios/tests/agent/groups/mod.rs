@@ -2,6 +2,8 @@
 
 mod admin;
 mod classic;
+mod consumer;
+mod consumer_storm;
 mod owner;
 mod storm;
 

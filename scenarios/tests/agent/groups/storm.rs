@@ -208,7 +208,7 @@ async fn live(mut nomad: Nomad) {
     }
 }
 
-fn faults(seed: u64) -> Vec<Scheduled> {
+pub(super) fn faults(seed: u64) -> Vec<Scheduled> {
     let agent = |n: u64| format!("agent-{}", 1 + (seed + n) % 3);
     let cut = Fault::Cut {
         from: vec![agent(2)],

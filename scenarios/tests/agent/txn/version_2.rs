@@ -24,8 +24,9 @@ fn the_feature_and_end_txn_5_are_offered_together() {
         world.run(move |cluster| async move {
             let mut agent = cluster.connect("agent-1").await;
             let answer = agent.call(3, &ApiVersionsRequest::default()).await;
-            let finalized = answer.finalized_features.iter().map(|feature| feature.max_version_level);
-            assert_eq!(finalized.last(), level);
+            let mut finalized = answer.finalized_features.iter();
+            let found = finalized.find(|feature| feature.name.as_str() == "transaction.version");
+            assert_eq!(found.map(|feature| feature.max_version_level), level);
             let end_txn = answer.api_keys.iter().find(|api| api.api_key == 26).expect("EndTxn");
             assert_eq!(end_txn.max_version, end_txn_max);
             let holder = Holder { id: "jt1", producer_id: 7, epoch: 0 };

@@ -29,6 +29,7 @@ func main() {
 		{Name: "txn-offsets", Run: transactionOffsets},
 		{Name: "txn-fencing", Run: fencing},
 		{Name: "agent-stopped", Run: agentStopped},
+		{Name: "held-end-txn", Run: heldEndTxn, ByNameOnly: true},
 	}
 	suite.Main(cases)
 }

@@ -116,3 +116,16 @@ func fence(transactionalID string) *kgo.Client {
 func fenced(err error) bool {
 	return errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidProducerEpoch)
 }
+
+func heldEndTxn() {
+	topic := newTopic("held", 2)
+	// Read deadlines come after three seconds instead of ten.
+	c := producer(kgo.TransactionalID(topic), kgo.RequestTimeoutOverhead(3*time.Second), kgo.ProduceRequestTimeout(3*time.Second))
+	suite.HeldEndTxn{
+		Topic:  topic,
+		Begin:  c.BeginTransaction,
+		Send:   func(p int32, value string) error { return c.ProduceSync(ctx, record(topic, p, value)).FirstErr() },
+		Commit: func() error { return c.EndTransaction(ctx, kgo.TryCommit) },
+		Abort:  func() error { return c.EndTransaction(ctx, kgo.TryAbort) },
+	}.Run()
+}

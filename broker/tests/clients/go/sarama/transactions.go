@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"time"
 
 	"github.com/IBM/sarama"
 
@@ -88,4 +89,23 @@ func fencing() {
 	suite.Expect("whether the old producer begins another transaction", old.BeginTxn() == nil, false)
 	suite.Expect("committed values", values(topic, 0, sarama.ReadCommitted), []string{"new"})
 	suite.Expect("all values", values(topic, 0, sarama.ReadUncommitted), []string{"old", "new"})
+}
+
+func heldEndTxn() {
+	topic := newTopic("held", 2)
+	p := producer(func(c *sarama.Config) {
+		idempotence(c)
+		c.Producer.Transaction.ID = topic
+		c.Net.ReadTimeout = 3 * time.Second
+	})
+	suite.HeldEndTxn{
+		Topic:  topic,
+		Begin:  p.BeginTxn,
+		Commit: p.CommitTxn,
+		Abort:  p.AbortTxn,
+		Send: func(partition int32, value string) error {
+			_, _, err := p.SendMessage(record(topic, partition, value))
+			return err
+		},
+	}.Run()
 }
