@@ -27,11 +27,11 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     expect: |config| match (config.defects.stale_commits, config.member_flaws.resume_from_memory) {
         (true, _) => Expect::Finds {
             must: &["commit-moved-back"],
-            may: &["zombie-commit", "redelivered", "processed-twice", "undelivered"],
+            may: &["zombie-commit", "redelivered", "processed-twice", "undelivered", "stuck-group"],
         },
         (_, true) => Expect::Finds {
             must: &["redelivered"],
-            may: &["commit-moved-back", "processed-twice", "undelivered"],
+            may: &["commit-moved-back", "processed-twice", "undelivered", "stuck-group"],
         },
         _ => Expect::Clean,
     },
