@@ -142,6 +142,7 @@ impl Config {
             partition_assignment_strategy: assignors,
             enable_auto_commit: life.commits == Commits::Auto,
             auto_commit_interval_ms: 500,
+            session_timeout_ms: life.session_timeout_ms,
             max_poll_interval_ms: life.max_poll_interval_ms,
             max_poll_records: 8,
             ..self.consumer(name, IsolationLevel::ReadCommitted)

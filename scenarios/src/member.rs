@@ -45,6 +45,7 @@ pub(crate) async fn newcomer(config: Config, log: Log) {
         think_ms: 0,
         cooperative: true,
         is_static: false,
+        session_timeout_ms: 6_000,
         max_poll_interval_ms: 8_000,
         commits: Commits::Sync,
         closes: true,

@@ -68,6 +68,8 @@ pub struct Life {
     pub cooperative: bool,
     /// It has a group instance id: the worker's name.
     pub is_static: bool,
+    /// `session.timeout.ms`.
+    pub session_timeout_ms: u64,
     /// `max.poll.interval.ms`, which is also the rebalance timeout.
     pub max_poll_interval_ms: u64,
     /// How it commits.

@@ -27,11 +27,11 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     expect: |config| match (config.defects.stale_commits, config.member_flaws.resume_from_memory) {
         (true, _) => Expect::Finds {
             must: &["commit-moved-back"],
-            may: &["zombie-commit", "redelivered", "processed-twice", "undelivered"],
+            may: &["zombie-commit", "redelivered", "processed-twice", "undelivered", "stuck-group"],
         },
         (_, true) => Expect::Finds {
             must: &["redelivered"],
-            may: &["commit-moved-back", "processed-twice", "undelivered"],
+            may: &["commit-moved-back", "processed-twice", "undelivered", "stuck-group"],
         },
         _ => Expect::Clean,
     },
@@ -42,6 +42,8 @@ const PRODUCERS: u32 = 3;
 const TRANSACTIONS: u32 = 6;
 /// What the producer without transactions does.
 const BURSTS: u32 = 8;
+/// `session.timeout.ms` of members. The agents allow the shortest.
+const SESSIONS_MS: [u64; 2] = [1_000, 6_000];
 /// Members, and how many lives each has: the last goes on until all is consumed.
 const MEMBERS: u32 = 4;
 
@@ -79,21 +81,28 @@ fn plan(seed: u64, config: &Config) -> Plan {
 fn world(choices: &Choices, config: &Config) -> Config {
     let mut config = safe_ground::world(choices, config);
     let delay = choices.world("world.rebalance-delay", 0, 0);
+    config.agent.groups.min_session_timeout_ms = SESSIONS_MS[0] as i32;
     config.agent.groups.initial_rebalance_delay_ms = pick(delay, [0, 300, 3_000]);
     config
 }
 
 /// The lives of the `n`-th member. Only the first may be static: an instance id is one machine's. Unless all commit with
 /// transactions, the second does not.
+///
+/// A static member is eager. One that is cooperative and restarts after an assignment that takes a partition from it, but
+/// before it has joined again without it, leaves that partition to nobody until the next rebalance, in Kafka as here: its
+/// next incarnation is given the same assignment without a rebalance, and does not know that it had more.
 fn lives(choices: &Choices, n: u32, transactional: bool) -> Vec<Operation> {
     let draw = |what, ordinal| choices.world(what, u64::from(n), ordinal);
-    let cooperative = draw("member.cooperative", 0).chance(0.5);
     let is_static = n == 1 && draw("member.static", 0).chance(0.5);
+    let cooperative = !is_static && draw("member.cooperative", 0).chance(0.5);
     let commits = match n {
         _ if transactional => Commits::Transaction,
         2 => pick(draw("member.commits", 0), [Commits::Sync, Commits::Auto]),
         _ => pick(draw("member.commits", 0), [Commits::Sync, Commits::Auto, Commits::Transaction]),
     };
+    // Short ones, as Jepsen set them, so that a pause or a cut puts a member out of the group.
+    let session_timeout_ms = pick(draw("member.session", 0), SESSIONS_MS);
     let max_poll_interval_ms = pick(draw("member.max-poll", 0), [1_500, 8_000, 300_000]);
     let count = draw("member.lives", 0).below(3);
     let life = |nth: u64| Life {
@@ -102,6 +111,7 @@ fn lives(choices: &Choices, n: u32, transactional: bool) -> Vec<Operation> {
         think_ms: pick(draw("member.think", nth), [0, 30, 200, if nth < count { 2_000 } else { 1_000 }]),
         cooperative,
         is_static,
+        session_timeout_ms,
         max_poll_interval_ms,
         commits,
         closes: draw("member.closes", nth).chance(0.5),
