@@ -239,11 +239,16 @@ async fn member(agent: &mut Connection, api: ApiKey, v: i16) -> Vec<i16> {
         joined = agent.call(join_version, &join).await;
     }
     let (generation, id) = (joined.generation_id, joined.member_id);
-    let sync = SyncGroupRequest::default()
+    let sync_version = at(ApiKey::SyncGroup, 4);
+    let mut sync = SyncGroupRequest::default()
         .with_group_id(group.clone().into())
         .with_generation_id(generation)
         .with_member_id(id.clone());
-    let synced = agent.call(at(ApiKey::SyncGroup, 4), &sync).await;
+    if sync_version >= 5 {
+        // Mandatory there (KIP-559).
+        (sync.protocol_type, sync.protocol_name) = (Some(text("consumer")), Some(text("range")));
+    }
+    let synced = agent.call(sync_version, &sync).await;
     let beat = HeartbeatRequest::default()
         .with_group_id(group.clone().into())
         .with_generation_id(generation)
