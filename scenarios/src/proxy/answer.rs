@@ -7,6 +7,7 @@
 use super::brokers::Brokers;
 use super::label::Asked;
 use bytes::{Bytes, BytesMut};
+use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{
     AddOffsetsToTxnResponse, AddPartitionsToTxnResponse, ApiKey, ApiVersionsResponse,
     ConsumerGroupHeartbeatResponse, DescribeClusterResponse, EndTxnResponse, FetchResponse,
@@ -14,7 +15,7 @@ use kafka_protocol::messages::{
     LeaveGroupResponse, MetadataResponse, ProduceResponse, ResponseHeader, ShareAcknowledgeResponse,
     ShareFetchResponse, SyncGroupResponse, TxnOffsetCommitResponse,
 };
-use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, StrBytes};
+use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Message, StrBytes};
 
 /// APIs whose answers carry addresses.
 const ADDRESSED: [ApiKey; 7] = [
@@ -158,10 +159,12 @@ async fn addressed<T: Decodable + Encodable + HeaderVersion>(
 
 /// Ends the versions of APIs that carry addresses where they can be read.
 fn api_versions(version: i16, frame: &Bytes) -> Option<Answer> {
-    // A version that the broker does not know is answered in version 0.
-    let decoded = decode::<ApiVersionsResponse>(frame, version).map(|decoded| (version, decoded));
-    let (version, (header, mut body)) =
-        decoded.or_else(|| Some((0, decode::<ApiVersionsResponse>(frame, 0)?)))?;
+    // Behind the correlation id, in every version.
+    let error_code = i16::from_be_bytes(frame.get(4..6)?.try_into().ok()?);
+    // A version that the broker does not know is answered in version 0. Version 5 (KIP-1242) is new in the request alone.
+    let unsupported = error_code == ResponseError::UnsupportedVersion.code();
+    let version = if unsupported { 0 } else { version.min(ApiVersionsResponse::VERSIONS.max) };
+    let (header, mut body) = decode::<ApiVersionsResponse>(frame, version)?;
     let mut replaced = false;
     body.api_keys.retain_mut(|api| {
         let key = ADDRESSED.iter().find(|key| **key as i16 == api.api_key);
@@ -267,6 +270,23 @@ mod tests {
         let (_, got) = decode::<ApiVersionsResponse>(&answer.frame, 3).unwrap();
         let max: Vec<i16> = got.api_keys.iter().map(|api| api.max_version).collect();
         assert_eq!(max, [13, 99, 12]);
+    }
+
+    /// Java 4.4 and franz-go 1.22 ask in version 5.
+    #[tokio::test]
+    async fn api_versions_are_read_in_versions_that_are_newer_than_the_decoder() {
+        let body = ApiVersionsResponse::default().with_api_keys(vec![
+            ApiVersion::default().with_api_key(ApiKey::Metadata as i16).with_max_version(99),
+        ]);
+        let frame = encode(4, &ResponseHeader::default(), &body).unwrap();
+        let answer = read(&asked::<ApiVersionsRequest>(5), frame, &brokers().await).await;
+        assert_eq!(answer.code, Some(0));
+        assert_eq!(decode::<ApiVersionsResponse>(&answer.frame, 4).unwrap().1.api_keys[0].max_version, 13);
+
+        let body = body.with_error_code(ResponseError::UnsupportedVersion.code());
+        let frame = encode(0, &ResponseHeader::default(), &body).unwrap();
+        let answer = read(&asked::<ApiVersionsRequest>(5), frame, &brokers().await).await;
+        assert_eq!(answer.code, Some(35));
     }
 
     #[tokio::test]

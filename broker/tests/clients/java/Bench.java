@@ -1,5 +1,5 @@
 // A load by two hundred clients, the same for every broker: .ci/bench-clients runs it against two of them in turn.
-//   java -cp … Bench --bootstrap HOST:PORT [--seconds N] [--records-per-second N] [--retention-bytes N]
+//   java -cp … Bench --bootstrap HOST:PORT [--seconds N] [--records-per-second N] [--retention-bytes N] [--fast-producers N]
 // Method: a hundred producers and a hundred consumers are connected all the time, a partition a pair. First, four of the producers send
 // as fast as they may (records of 1,000 bytes, acks=all, batches to 64 KiB, linger 5 ms); then all send at an even pace, and
 // each consumer says how long after `send` it had the record. Ends with one line: rates, and percentiles in ms.
@@ -27,9 +27,9 @@ import org.apache.kafka.common.TopicPartition;
 final class Bench {
     private static final int PAIRS = 100;
     private static final int RECORD_BYTES = 1_000;
-    private static final int FAST_PRODUCERS = 4;
 
     private static int seconds = 20;
+    private static int fastProducers = 4;
     private static int recordsPerSecond = 2_000;
     private static String retentionBytes = "20000000";
     private static String topic;
@@ -41,6 +41,7 @@ final class Bench {
                 case "--bootstrap" -> Suite.bootstrap = arguments[i + 1];
                 case "--seconds" -> seconds = Integer.parseInt(arguments[i + 1]);
                 case "--records-per-second" -> recordsPerSecond = Integer.parseInt(arguments[i + 1]);
+                case "--fast-producers" -> fastProducers = Integer.parseInt(arguments[i + 1]);
                 case "--retention-bytes" -> retentionBytes = arguments[i + 1];
                 default -> throw new IllegalArgumentException(arguments[i]);
             }
@@ -70,7 +71,7 @@ final class Bench {
         long begin = System.nanoTime();
         long end = begin + Duration.ofSeconds(seconds).toNanos();
         List<Future<Long>> counts = new ArrayList<>();
-        for (int i = 0; i < FAST_PRODUCERS; i++) {
+        for (int i = 0; i < fastProducers; i++) {
             int partition = i;
             counts.add(threads.submit(() -> {
                 long sent = 0;

@@ -90,11 +90,12 @@ export async function newTopic(name, numPartitions) {
 }
 
 /**
- * What a consumer finds from the beginning, by partition, until ten fetches in a row find nothing: the client does not tell
- * where the log ends when the last is a marker. Settings: those of its consumer.
+ * What a consumer finds from the beginning, by partition, until each that is not empty gave something, and then ten
+ * fetches in a row found nothing: the client does not tell where a log ends when the last is a marker. Settings: those of its consumer.
  */
 export async function readAll(topic, settings = {}) {
   const found = {}
+  const written = (await withAdmin((a) => a.fetchTopicOffsets(topic))).filter((p) => p.high !== "0").map((p) => p.partition)
   let emptyFetches = 0
   let crash = null
   const consumer = kafka().consumer({ groupId: newName("reader"), maxWaitTimeInMs: 200, ...settings })
@@ -109,7 +110,7 @@ export async function readAll(topic, settings = {}) {
         emptyFetches = 0
       },
     })
-    await until("nothing comes any more", () => crash || emptyFetches >= 10, () => found)
+    await until("nothing comes any more", () => crash || (emptyFetches >= 10 && written.every((p) => found[p])), () => found)
     if (crash) throw crash
   })
   return found

@@ -272,8 +272,9 @@ class Member(suite.Member):
             try:
                 return self.consumer.commit(message, asynchronous=False)
             except KafkaException as error:
-                # The commit may meet a rebalance, whose callbacks run in the next poll only; the new protocol's epoch is behind for a moment.
-                if error.args[0].code() not in (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.STALE_MEMBER_EPOCH):
+                # A commit may meet a rebalance, whose callbacks run in the next poll only, or its end, of which the client has not heard.
+                met = (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError.STALE_MEMBER_EPOCH)
+                if error.args[0].code() not in met:
                     raise
                 time.sleep(0.1)
 
