@@ -15,6 +15,7 @@ use crate::plan::{Commits, Life, Op, Operation, Plan};
 use crate::safe_ground::{self, LOAD_MS, Load, pick};
 use crate::scenario::{Expect, Scenario};
 use crate::storm;
+use broker::Outside;
 use client::Variant;
 use sim::choice::Choices;
 use std::collections::BTreeMap;
@@ -82,6 +83,9 @@ fn world(choices: &Choices, config: &Config) -> Config {
     let mut config = safe_ground::world(choices, config);
     let delay = choices.world("world.rebalance-delay", 0, 0);
     config.agent.groups.min_session_timeout_ms = SESSIONS_MS[0] as i32;
+    // Without verification a TxnOffsetCommit that arrives after its transaction leaves offsets pending for good, and who
+    // gets the partition next waits for them for good: in Kafka as here (S9).
+    config.agent.transactions.outside = Outside::Verify;
     config.agent.groups.initial_rebalance_delay_ms = pick(delay, [0, 300, 3_000]);
     config
 }
