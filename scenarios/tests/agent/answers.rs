@@ -296,8 +296,10 @@ async fn transaction(agent: &mut Connection, api: ApiKey, v: i16) -> Vec<i16> {
     let (name, producer_id) = (text(id), ProducerId(txn.producer_id));
     match api {
         ApiKey::InitProducerId => {
-            let request =
-                InitProducerIdRequest::default().with_producer_id(ProducerId(-1)).with_producer_epoch(-1);
+            let request = InitProducerIdRequest::default()
+                .with_transactional_id(None)
+                .with_producer_id(ProducerId(-1))
+                .with_producer_epoch(-1);
             codes.push(agent.call(v, &request).await.error_code);
         }
         ApiKey::AddPartitionsToTxn => {
@@ -373,7 +375,7 @@ async fn cluster(agent: &mut Connection, api: ApiKey, v: i16) -> Vec<i16> {
             let topic = TopicRequest::default().with_name(text("t").into()).with_partition_indexes(vec![0]);
             let request = DescribeProducersRequest::default().with_topics(vec![topic]);
             let told = agent.call(v, &request).await.topics[0].partitions[0].clone();
-            assert_eq!(told.active_producers.len(), 1, "DescribeProducers {v}");
+            assert!(!told.active_producers.is_empty(), "DescribeProducers {v}");
             vec![told.error_code]
         }
         ApiKey::ListTransactions => {
