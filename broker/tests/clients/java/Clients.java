@@ -43,11 +43,11 @@ final class Clients {
 
     private static final AtomicInteger TOPICS = new AtomicInteger();
 
-    /** Makes a topic with a name of this run, and returns the name. */
+    /** Makes a topic with a name of this run, and returns the name. Nothing is deleted: the records of some cases are of 2020. */
     static String newTopic(String name, int partitions) throws Exception {
         String topic = "java-" + name + "-" + Suite.RUN + "-" + TOPICS.incrementAndGet();
         try (Admin admin = admin()) {
-            admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1))).all().get();
+            admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1).configs(Map.of("retention.ms", "-1")))).all().get();
         }
         return topic;
     }

@@ -83,9 +83,12 @@ export async function using(client, body) {
 
 export const withAdmin = (body) => using(kafka().admin(), body)
 
+/** Nothing is deleted: the records of some cases are of 2020. */
 export async function newTopic(name, numPartitions) {
   const topic = newName(name)
-  await withAdmin((a) => a.createTopics({ topics: [{ topic, numPartitions, replicationFactor: 1 }], waitForLeaders: true }))
+  const configEntries = [{ name: "retention.ms", value: "-1" }]
+  const topics = [{ topic, numPartitions, replicationFactor: 1, configEntries }]
+  await withAdmin((a) => a.createTopics({ topics, waitForLeaders: true }))
   return topic
 }
 

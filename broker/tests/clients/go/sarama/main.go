@@ -65,12 +65,14 @@ func clusterAdmin() sarama.ClusterAdmin {
 	return suite.Get(sarama.NewClusterAdmin([]string{suite.Bootstrap}, settings(nil)))
 }
 
-// newTopic makes a topic with a name of this run.
+// newTopic makes a topic with a name of this run. Nothing is deleted: the records of some cases are of 2020.
 func newTopic(name string, partitions int32) string {
 	a := clusterAdmin()
 	defer a.Close()
 	topic := suite.NewName("sarama", name)
-	suite.Must(a.CreateTopic(topic, &sarama.TopicDetail{NumPartitions: partitions, ReplicationFactor: 1}, false))
+	forever := "-1"
+	detail := &sarama.TopicDetail{NumPartitions: partitions, ReplicationFactor: 1, ConfigEntries: map[string]*string{"retention.ms": &forever}}
+	suite.Must(a.CreateTopic(topic, detail, false))
 	return topic
 }
 
