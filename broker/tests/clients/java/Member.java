@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -24,6 +25,7 @@ final class Member implements ConsumerRebalanceListener {
     volatile int changes;
     volatile Throwable error;
     private volatile boolean stopped;
+    private final boolean newProtocol;
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final Thread thread;
 
@@ -31,6 +33,7 @@ final class Member implements ConsumerRebalanceListener {
     Member(String group, String topic, Map<String, Object> settings) {
         Map<String, Object> all = new HashMap<>(settings);
         all.put("group.id", group);
+        newProtocol = "consumer".equals(settings.get("group.protocol"));
         consumer = Clients.consumer(all);
         consumer.subscribe(List.of(topic), this);
         thread = new Thread(this::run, "member");
@@ -64,6 +67,11 @@ final class Member implements ConsumerRebalanceListener {
             handled.clear();
         } catch (RebalanceInProgressException e) {
             // The next poll takes part in it.
+        } catch (CommitFailedException e) {
+            // The new protocol's STALE_MEMBER_EPOCH: the member has a newer epoch than this commit said, and may repeat it.
+            if (!newProtocol) {
+                throw e;
+            }
         }
     }
 
