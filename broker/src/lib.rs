@@ -11,7 +11,7 @@
 //! * `gate`, `chunks`: the bounded ways to coordinator and store
 //! * `lines`: requests that append to one partition, one after the other
 //! * `writer`, `floor`: chunks out of batches of many requests, and which of them may still be committed
-//! * `decompress`: the records inside a batch, for those who must look into it
+//! * `decompress`, `walk`: the records inside a batch, for those who must look into it
 //! * `batch`, `producer`, `transaction`, `fetch_plan`: pure rules, each with its tables as tests
 //! * `append`, `read`, `finish`, `trim`: what is done to a partition: batches in, batches out, markers, an end to the old
 //! * `group`: who is in a group, decided by its one owner
@@ -61,6 +61,7 @@ mod topic_config;
 mod topics;
 mod transaction;
 mod trim;
+mod walk;
 mod wire;
 mod writer;
 
