@@ -10,9 +10,10 @@ use std::time::Duration;
 
 /// How long it waits for one answer, in milliseconds.
 const ANSWER_LIMIT_MS: u64 = 3_000;
-/// The group must have committed everything this long after everything is there: a session, a rebalance, and what an
-/// offset of an undecided transaction takes.
-const DRAINED_LIMIT: Duration = Duration::from_secs(120);
+/// The group must have committed everything this long after everything is there: a JoinGroup on a connection to a machine
+/// that died without a word (given up after the longest `max.poll.interval.ms` and 5 s), a session, a rebalance, and what
+/// an offset of an undecided transaction takes.
+const DRAINED_LIMIT: Duration = Duration::from_secs(305 + 120);
 /// Wait between two questions whether it has.
 const PAUSE: Duration = Duration::from_millis(500);
 
