@@ -1,10 +1,10 @@
 //! ConsumerGroupDescribe (69), versions 0 and 1 (KIP-848): groups of the consumer protocol. Any agent tells it. What a member is
 //! still giving up is told as its own.
 
-use super::describe_groups::{ALL_OPERATIONS, NOT_ASKED};
+use super::describe_groups::{self, ALL_OPERATIONS, NOT_ASKED};
 use super::{refuse, text};
 use crate::agent::Context;
-use crate::group::{self, ConsumerGroup, ConsumerMember, GroupState, Partitions};
+use crate::group::{ConsumerGroup, ConsumerMember, GroupState, Partitions};
 use crate::topics::TopicId;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::consumer_group_describe_response::{
@@ -23,16 +23,12 @@ pub(super) async fn handle(
     request: ConsumerGroupDescribeRequest,
 ) -> ConsumerGroupDescribeResponse {
     let names: Vec<String> = request.group_ids.iter().map(|name| name.to_string()).collect();
-    let mut patience = context.patience();
-    let stored = loop {
-        match group::read(context, &names).await {
-            Ok(stored) => break stored,
-            Err(fault) if fault.passes() && patience.pause().await => {}
-            Err(fault) => {
-                let refused = |name| refuse::described_consumer_group(name, fault.coordinator_error());
-                let groups = request.group_ids.into_iter().map(refused).collect();
-                return ConsumerGroupDescribeResponse::default().with_groups(groups);
-            }
+    let stored = match describe_groups::stored(context, &names).await {
+        Ok(stored) => stored,
+        Err(error) => {
+            let refused = |name| refuse::described_consumer_group(name, error);
+            let groups = request.group_ids.into_iter().map(refused).collect();
+            return ConsumerGroupDescribeResponse::default().with_groups(groups);
         }
     };
     let operations = if request.include_authorized_operations { ALL_OPERATIONS } else { NOT_ASKED };

@@ -3,7 +3,8 @@
 
 use super::{refuse, text};
 use crate::agent::Context;
-use crate::group::{self, ClassicGroup, GroupPhase, GroupState, Member};
+use crate::group::{self, ClassicGroup, GroupPhase, GroupState, Member, StoredGroup};
+use kafka_protocol::ResponseError;
 use kafka_protocol::messages::describe_groups_response::{DescribedGroup, DescribedGroupMember};
 use kafka_protocol::messages::{DescribeGroupsRequest, DescribeGroupsResponse, GroupId};
 use kafka_protocol::protocol::StrBytes;
@@ -22,16 +23,12 @@ pub(super) async fn handle(
     request: DescribeGroupsRequest,
 ) -> DescribeGroupsResponse {
     let names: Vec<String> = request.groups.iter().map(|name| name.to_string()).collect();
-    let mut patience = context.patience();
-    let stored = loop {
-        match group::read(context, &names).await {
-            Ok(stored) => break stored,
-            Err(fault) if fault.passes() && patience.pause().await => {}
-            Err(fault) => {
-                let refused = |name| refuse::described_group(name, fault.coordinator_error());
-                let groups = request.groups.into_iter().map(refused).collect();
-                return DescribeGroupsResponse::default().with_groups(groups);
-            }
+    let stored = match stored(context, &names).await {
+        Ok(stored) => stored,
+        Err(error) => {
+            let refused = |name| refuse::described_group(name, error);
+            let groups = request.groups.into_iter().map(refused).collect();
+            return DescribeGroupsResponse::default().with_groups(groups);
         }
     };
     let operations = if request.include_authorized_operations { ALL_OPERATIONS } else { NOT_ASKED };
@@ -45,6 +42,18 @@ pub(super) async fn handle(
             .with_authorized_operations(operations),
     });
     DescribeGroupsResponse::default().with_groups(groups.collect())
+}
+
+/// What is stored about groups, tried for as long as a request may take.
+pub(super) async fn stored(context: &Context, names: &[String]) -> Result<Vec<StoredGroup>, ResponseError> {
+    let mut patience = context.patience();
+    loop {
+        match group::read(context, names).await {
+            Ok(stored) => return Ok(stored),
+            Err(fault) if fault.passes() && patience.pause().await => {}
+            Err(fault) => return Err(fault.coordinator_error()),
+        }
+    }
 }
 
 fn described(name: GroupId, group: &ClassicGroup) -> DescribedGroup {

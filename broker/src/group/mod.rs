@@ -43,7 +43,7 @@ pub(crate) use deletion::delete;
 pub(crate) use join::{Joined, Joiner};
 pub(crate) use keeper::{Keeper, run};
 pub(crate) use leave::Leaver;
-pub(crate) use listing::{list, read};
+pub(crate) use listing::{StoredGroup, list, read};
 pub(crate) use owner::{change, look, wait};
 pub(crate) use retention::retain;
 pub(crate) use state::GroupState;
