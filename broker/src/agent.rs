@@ -18,6 +18,7 @@ use crate::writer::{self, Inbox, Writer};
 use crate::{chores, chunks, collector, compaction, connection, expiry, finish, layout, membership};
 use bytes::Bytes;
 use object_store::ObjectStore;
+use rt::host::BoxFuture;
 use rt::net::TcpListener;
 use rt::time::{sleep, timeout};
 use std::sync::Arc;
@@ -113,18 +114,26 @@ impl Agent {
 
     /// Executes one request as if it had come on a connection: its frame without the length in, the answer's frame out.
     /// `None` where a connection would stay silent or close. For hosts with a transport of their own, and for fuzzing.
-    pub async fn answer(&self, frame: Bytes) -> Option<Bytes> {
-        let mut held = self.context.memory.request();
-        held.grow(frame.len()).await;
-        match api::handle(&self.context, frame, "", &mut held).await {
-            Answer::Reply { frame, .. } => Some(frame),
-            Answer::Nothing | Answer::Close => None,
-        }
+    pub fn answer(&self, frame: Bytes) -> BoxFuture<Option<Bytes>> {
+        let context = self.context.clone();
+        Box::pin(async move {
+            let mut held = context.memory.request();
+            held.grow(frame.len()).await;
+            match api::handle(&context, frame, "", &mut held).await {
+                Answer::Reply { frame, .. } => Some(frame),
+                Answer::Nothing | Answer::Close => None,
+            }
+        })
     }
 
     /// Registers and serves until dropped, or until [`Health::drain`] and what is in flight is answered. It goes on while
     /// coordinator or store are away, and answers retriable errors.
-    pub async fn serve(self, listener: TcpListener) {
+    // Boxed, so that it is compiled here, and not once more in every crate that calls it.
+    pub fn serve(self, listener: TcpListener) -> BoxFuture<()> {
+        Box::pin(self.serve_until_drained(listener))
+    }
+
+    async fn serve_until_drained(self, listener: TcpListener) {
         let Agent { context, mut prepared, inbox } = self;
         let mut tasks = rt::JoinSet::new();
         tasks.spawn("agent.membership", membership::run(context.clone()));

@@ -23,6 +23,7 @@ use crate::floor::{self, Floors};
 use crate::gate::Fault;
 use crate::layout;
 use crate::records::{Body, ChunkId, IndexEntry};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ use std::sync::Arc;
 const CANDIDATES_MAX: usize = 10_000;
 /// Index entries read at once.
 const PAGE: i64 = 500;
+/// A store that takes 50 ms for a delete loses a thousand chunks in three seconds, which is faster than agents write them.
+const DELETES_AT_ONCE: usize = 16;
 
 /// What a round saw in the store: by incarnation that has a floor, the highest chunk number, if it had any chunk.
 type Seen = BTreeMap<i64, Option<u64>>;
@@ -126,10 +129,11 @@ async fn delete_unnamed(context: &Context, mut candidates: BTreeSet<ChunkId>) ->
             _ => break,
         }
     }
-    for chunk in candidates {
+    let deletes = stream::iter(candidates).map(async |chunk| {
         rt::preempt("collector.before-delete").await;
         context.chunks.delete(chunk).await?;
         rt::event!("chunk.deleted", chunk = &chunk.path().to_string());
-    }
-    Ok(())
+        Ok(())
+    });
+    deletes.buffer_unordered(DELETES_AT_ONCE).try_collect().await
 }

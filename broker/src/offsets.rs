@@ -11,7 +11,7 @@ use crate::gate::{Fault, Snapshot, Stored};
 use crate::group::{self, Claim, CommittedOffset, GroupHead, GroupState};
 use crate::layout;
 use crate::records::TopicEntry;
-use crate::topics;
+use crate::topics::{self, TopicId};
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
 use rt::time::wall_ms;
@@ -67,6 +67,11 @@ pub(crate) async fn check<'a>(
         Ok(Row { topic: asked.topic, partition: asked.partition, value })
     };
     Ok(asked.iter().map(row).collect())
+}
+
+/// The partitions of rows, as groups of the consumer protocol know them.
+pub(crate) fn partitions(rows: &[&Row<'_>]) -> impl Iterator<Item = (TopicId, i32)> {
+    rows.iter().map(|row| (topics::id_of(row.topic, row.value.topic_revision), row.partition))
 }
 
 /// The topics named, as of `revision` (0: now).
@@ -160,7 +165,7 @@ async fn attempt(
     let is_stale = |error: &ResponseError| {
         matches!(error, ResponseError::IllegalGeneration | ResponseError::UnknownMemberId)
     };
-    let refused = group::may_commit(head.value(), state.value(), claim).err();
+    let refused = group::may_commit(head.value(), state.value(), claim, partitions(rows)).err();
     if let Some(error) = refused.filter(|error| !(context.config.defects.stale_commits && is_stale(error))) {
         return Ok(Attempt::Refused(error));
     }

@@ -104,7 +104,7 @@ pub(crate) async fn hold(
     if let Some(settled) = settle_tried(*tried, head.revision(), &puts, &mut now) {
         return Ok(settled);
     }
-    if let Err(error) = group::may_commit(head.value(), state.value(), claim) {
+    if let Err(error) = group::may_commit(head.value(), state.value(), claim, offsets::partitions(rows)) {
         return Ok(Attempt::Refused(error));
     }
     let outside = context.config.transactions.outside;

@@ -3,6 +3,9 @@
 //! Who read keys at revision R waits until some of them changed after R. The watch only wakes; what is answered is
 //! always read anew. It begins with the first who waits, from the revision that one read, so no change is missed: who
 //! read earlier and waits later is sent to read again. When it breaks it resumes after the last revision seen.
+//!
+//! Keys come and go, and a key that is gone changes no more: of more than [`KEYS_MAX`] the half that changed longest ago
+//! is forgotten, and who read before one of those changes is sent to read again.
 
 use crate::agent::Context;
 use crate::coordinator::{Watch, WatchError};
@@ -15,6 +18,8 @@ use tokio::sync::Notify;
 
 /// Pause before a broken watch is opened again.
 const REOPEN: Duration = Duration::from_millis(100);
+/// Keys remembered; a hundred bytes each.
+const KEYS_MAX: usize = 100_000;
 
 pub(crate) struct PrefixWatch {
     prefix: &'static str,
@@ -33,6 +38,27 @@ struct Known {
     keys: BTreeMap<Bytes, i64>,
     /// The newest change seen, of whichever key.
     newest: i64,
+}
+
+impl Known {
+    fn saw(&mut self, key: Bytes, revision: i64) {
+        self.next_revision = self.next_revision.max(revision + 1);
+        self.newest = self.newest.max(revision);
+        self.keys.insert(key, revision);
+    }
+
+    /// Keeps the newer half of the keys if there are more than `max`.
+    fn forget(&mut self, max: usize) {
+        if self.keys.len() <= max {
+            return;
+        }
+        let mut revisions: Vec<i64> = self.keys.values().copied().collect();
+        let middle = revisions.len() / 2;
+        let (_, oldest_kept, _) = revisions.select_nth_unstable(middle);
+        let oldest_kept = *oldest_kept;
+        self.keys.retain(|_, revision| *revision >= oldest_kept);
+        self.floor = self.floor.max(oldest_kept - 1);
+    }
 }
 
 impl PrefixWatch {
@@ -102,10 +128,9 @@ async fn follow(watch: &PrefixWatch, events: &mut dyn Watch) {
         match events.next().await {
             Ok(batch) => watch.update(|known| {
                 for event in batch {
-                    known.next_revision = known.next_revision.max(event.kv.mod_revision + 1);
-                    known.newest = known.newest.max(event.kv.mod_revision);
-                    known.keys.insert(event.kv.key, event.kv.mod_revision);
+                    known.saw(event.kv.key, event.kv.mod_revision);
                 }
+                known.forget(KEYS_MAX);
             }),
             Err(WatchError::Compacted { compact_revision }) => {
                 rt::mark!(reachable, "a watch over keys of one kind was compacted away");
@@ -117,5 +142,24 @@ async fn follow(watch: &PrefixWatch, events: &mut dyn Watch) {
             }
             Err(WatchError::Broken) => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_long_ago_is_forgotten_and_who_read_before_it_reads_again() {
+        let mut known = Known::default();
+        for (key, revision) in [("a", 5), ("b", 6), ("c", 7), ("d", 8), ("a", 9)] {
+            known.saw(Bytes::from(key), revision);
+        }
+        known.forget(4);
+        assert_eq!((known.keys.len(), known.floor), (4, 0));
+        known.saw(Bytes::from("e"), 11);
+        known.forget(4);
+        assert_eq!(known.keys.keys().collect::<Vec<_>>(), ["a", "d", "e"]);
+        assert_eq!((known.floor, known.newest, known.next_revision), (7, 11, 12), "b and c changed by then");
     }
 }

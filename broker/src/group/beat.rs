@@ -106,6 +106,7 @@ impl ConsumerGroup {
         let member = self.members.get_mut(member_id).ok_or(ResponseError::UnknownMemberId)?;
         if epoch == AWAY && instance_id.is_some() {
             (member.epoch, member.revoking) = (AWAY, Partitions::new());
+            member.forget();
         } else {
             self.fence(member_id);
         }

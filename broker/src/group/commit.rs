@@ -5,6 +5,7 @@ use super::classic::{ClassicGroup, GroupPhase};
 use super::consumer::ConsumerGroup;
 use super::state::GroupState;
 use crate::config::Outside;
+use crate::topics::TopicId;
 use crate::transaction::{self, Admission, Phase, TxnState};
 use kafka_protocol::ResponseError;
 use serde::{Deserialize, Serialize};
@@ -78,15 +79,17 @@ pub(crate) struct Claim<'a> {
     pub(crate) version: i16,
 }
 
-/// Whether who claims this may commit offsets of the group, of which `head` and `state` are what is stored.
+/// Whether who claims this may commit offsets of these `partitions` for the group, of which `head` and `state` are what is
+/// stored.
 pub(crate) fn may_commit(
     head: Option<&GroupHead>,
     state: Option<&GroupState>,
     claim: &Claim<'_>,
+    partitions: impl Iterator<Item = (TopicId, i32)>,
 ) -> Result<(), ResponseError> {
     let never = ClassicGroup::default();
     let group = match state {
-        Some(GroupState::Consumer(group)) => return may_commit_to(group, claim),
+        Some(GroupState::Consumer(group)) => return may_commit_to(group, claim, partitions),
         Some(GroupState::Classic(group)) => group,
         None if head.is_none_or(|head| head.deleted) && claim.generation >= 0 => {
             return Err(ResponseError::GroupIdNotFound);
@@ -111,13 +114,23 @@ pub(crate) fn may_commit(
     Ok(())
 }
 
-fn may_commit_to(group: &ConsumerGroup, claim: &Claim<'_>) -> Result<(), ResponseError> {
+/// A member commits in its epoch; and in an earlier one for what it has had since then (KIP-1251): a heartbeat that moves its
+/// epoch on may overtake a commit.
+fn may_commit_to(
+    group: &ConsumerGroup,
+    claim: &Claim<'_>,
+    mut partitions: impl Iterator<Item = (TopicId, i32)>,
+) -> Result<(), ResponseError> {
     let nothing = claim.generation < 0 && claim.member_id.is_empty() && claim.instance_id.is_none();
     if (claim.generation < 0 && group.members.is_empty()) || (claim.transactional && nothing) {
         return Ok(());
     }
     let member = group.members.get(claim.member_id).ok_or(ResponseError::UnknownMemberId)?;
-    match (claim.generation == member.epoch, claim.transactional) {
+    let epoch = claim.generation;
+    let earlier = (0..member.epoch).contains(&epoch);
+    let valid = epoch == member.epoch
+        || (earlier && partitions.all(|(topic, partition)| member.has_had(&topic, partition, epoch)));
+    match (valid, claim.transactional) {
         _ if !claim.transactional && claim.version < EPOCHS_SINCE => Err(ResponseError::UnsupportedVersion),
         (true, _) => Ok(()),
         (false, true) => Err(ResponseError::IllegalGeneration),

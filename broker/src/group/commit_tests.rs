@@ -45,12 +45,14 @@ const A: Claim<'_> = Claim { generation: 3, member_id: "a", ..NOTHING };
 
 fn told(state: Option<&GroupState>, claim: Claim<'_>) -> i16 {
     let head = GroupHead::default();
-    may_commit(Some(&head), state, &claim).map_or_else(|error| error.code(), |()| 0)
+    may_commit(Some(&head), state, &claim, std::iter::once(([9; 16], 0)))
+        .map_or_else(|error| error.code(), |()| 0)
 }
 
 #[test]
 fn a_group_that_is_not_there_is_made_by_who_claims_nothing() {
-    let told = |claim| may_commit(None, None, &claim).map_or_else(|error| error.code(), |()| 0);
+    let told =
+        |claim| may_commit(None, None, &claim, std::iter::empty()).map_or_else(|error| error.code(), |()| 0);
     assert_eq!((told(NOTHING), told(Claim { member_id: "a", ..NOTHING })), (0, 0));
     assert_eq!((told(A), told(Claim { generation: 0, ..NOTHING })), (69, 69));
 }
@@ -121,6 +123,35 @@ fn members_of_the_consumer_protocol_commit_and_fetch_in_their_epoch() {
     assert_eq!((fetch(None, -1), fetch(Some(""), -1), fetch(Some("a"), 3)), (Ok(()), Ok(()), Ok(())));
     assert_eq!((fetch(Some("a"), 2), fetch(Some("b"), 3)), (Err(113), Err(25)));
     assert_eq!(may_fetch(Some(&group_in(GroupPhase::Stable)), Some("x"), 9), Ok(()));
+}
+
+/// KIP-1251: `a` is in epoch 5, and has had partition 0 since epoch 3 and partition 1 since epoch 5.
+#[test]
+fn a_member_commits_in_an_earlier_epoch_what_it_has_had_since_then() {
+    let topic = [1; 16];
+    let member = ConsumerMember {
+        epoch: 5,
+        since: BTreeMap::from([(topic, BTreeMap::from([(0, 3), (1, 5)]))]),
+        ..ConsumerMember::default()
+    };
+    let members = BTreeMap::from([("a".to_string(), member)]);
+    let state = GroupState::Consumer(ConsumerGroup { members, ..ConsumerGroup::default() });
+    let told = |claim: Claim<'_>, generation, partitions: &[i32]| {
+        let partitions = partitions.iter().map(|partition| (topic, *partition));
+        let claim = Claim { generation, ..claim };
+        may_commit(Some(&GroupHead::default()), Some(&state), &claim, partitions)
+            .map_or_else(|error| error.code(), |()| 0)
+    };
+    assert_eq!((told(A, 5, &[0, 1]), told(A, 4, &[0]), told(A, 3, &[0])), (0, 0, 0));
+    assert_eq!((told(A, 2, &[0]), told(A, 4, &[1]), told(A, 4, &[0, 1])), (113, 113, 113));
+    assert_eq!(
+        (told(A, 4, &[2]), told(A, 6, &[0]), told(A, -1, &[0])),
+        (113, 113, 113),
+        "not its, not yet, none"
+    );
+    let transactional = Claim { transactional: true, version: 3, ..A };
+    assert_eq!((told(transactional, 4, &[0]), told(transactional, 4, &[1])), (0, 22));
+    assert_eq!(told(Claim { version: 8, ..A }, 4, &[0]), 35);
 }
 
 #[test]

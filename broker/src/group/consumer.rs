@@ -62,6 +62,8 @@ pub(crate) struct ConsumerMember {
     pub(crate) assigned: Partitions,
     /// What it is to give up, and has not yet said that it did.
     pub(crate) revoking: Partitions,
+    /// The epoch in which each partition of `assigned` and `revoking` came to it (KIP-1251).
+    pub(crate) since: BTreeMap<TopicId, BTreeMap<i32, i32>>,
     /// What it is to have in the end.
     pub(crate) target: Partitions,
 }
@@ -89,6 +91,37 @@ impl ConsumerMember {
     /// Whether it has all of the target made for `epoch`.
     fn has_reached(&self, epoch: i32) -> bool {
         self.progress == Progress::Stable && self.epoch == epoch
+    }
+
+    /// Whether a partition was its own already in `epoch`, and has been ever since: nobody else can have read on there.
+    pub(super) fn has_had(&self, topic: &TopicId, partition: i32, epoch: i32) -> bool {
+        self.since
+            .get(topic)
+            .and_then(|partitions| partitions.get(&partition))
+            .is_some_and(|since| *since <= epoch)
+    }
+
+    /// Gives it partitions in `epoch`.
+    fn take(&mut self, partitions: Partitions, epoch: i32) {
+        for (topic, partitions) in partitions {
+            let since = self.since.entry(topic).or_default();
+            since.extend(partitions.iter().map(|partition| (*partition, epoch)));
+            self.assigned.entry(topic).or_default().extend(partitions);
+        }
+    }
+
+    /// Forgets since when it has had what it no longer has.
+    pub(super) fn forget(&mut self) {
+        let (assigned, revoking) = (&self.assigned, &self.revoking);
+        let holds = |held: &Partitions, topic: &TopicId, partition: &i32| {
+            held.get(topic).is_some_and(|held| held.contains(partition))
+        };
+        self.since.retain(|topic, since| {
+            since.retain(|partition, _| {
+                holds(assigned, topic, partition) || holds(revoking, topic, partition)
+            });
+            !since.is_empty()
+        });
     }
 
     /// The topics it reads, among those that there are.
@@ -216,14 +249,14 @@ impl ConsumerGroup {
         if !revoking.is_empty() && owns_any(owned, &revoking) {
             (member.progress, member.revoking) = (Progress::UnrevokedPartitions, revoking);
             member.previous_epoch = member.epoch;
+            member.forget();
             return;
-        }
-        for (topic, partitions) in free {
-            member.assigned.entry(topic).or_default().extend(partitions);
         }
         let progress = if unreleased { Progress::UnreleasedPartitions } else { Progress::Stable };
         (member.progress, member.revoking) = (progress, Partitions::new());
         (member.previous_epoch, member.epoch) = (member.epoch, epoch);
+        member.forget();
+        member.take(free, epoch);
     }
 
     /// Everything that the others have or have not given up yet.

@@ -82,6 +82,9 @@ fn a_partition_is_given_on_once_its_owner_says_that_it_gave_it_up() {
     assert_eq!(group.of("a"), (2, Stable, vec![0, 1]));
     group.alive("b", None, &four);
     assert_eq!((group.of("b"), group.state_name()), ((2, Stable, vec![2, 3]), "Stable"));
+    let had = |member_id: &str, partition, epoch| group.members[member_id].has_had(&T, partition, epoch);
+    assert_eq!((had("a", 0, 1), had("a", 0, 0), had("a", 2, 1)), (true, false, false), "since it came in");
+    assert_eq!((had("b", 2, 2), had("b", 2, 1)), (true, false), "since it was given up by the other");
     let before = group.clone();
     group.alive("b", None, &four);
     group.alive("a", Some(&[0, 1]), &four);
@@ -268,6 +271,16 @@ proptest! {
                         prop_assert!(held.insert((*topic, *n), id).is_none(), "two have {n}: {group:#?}");
                     }
                 }
+            }
+            for member in group.members.values() {
+                let (mut known, mut has) = (BTreeSet::new(), BTreeSet::new());
+                for (topic, since) in &member.since {
+                    known.extend(since.keys().map(|n| (*topic, *n)));
+                }
+                for (topic, partitions) in member.assigned.iter().chain(&member.revoking) {
+                    has.extend(partitions.iter().map(|n| (*topic, *n)));
+                }
+                prop_assert_eq!(known, has, "{:#?}", group);
             }
             for (id, client) in clients.iter().filter(|(id, _)| group.members.contains_key(*id)) {
                 for (topic, partitions) in &client.owned {
