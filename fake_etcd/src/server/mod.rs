@@ -16,6 +16,7 @@ use crate::watch::{Hub, WatchKey};
 use outbox::Outbox;
 use pauses::Stale;
 use rt::JoinSet;
+use rt::host::BoxFuture;
 use rt::net::TcpListener;
 use rt::time::Instant;
 use serde::{Deserialize, Serialize};
@@ -56,7 +57,12 @@ impl Default for ServerConfig {
 ///
 /// # Errors
 /// Whatever accepting reports.
-pub async fn serve(listener: TcpListener, disk: Disk, config: ServerConfig) -> io::Result<()> {
+// Boxed, so that it is compiled here, and not once more in every crate that calls it.
+pub fn serve(listener: TcpListener, disk: Disk, config: ServerConfig) -> BoxFuture<io::Result<()>> {
+    Box::pin(accept_all(listener, disk, config))
+}
+
+async fn accept_all(listener: TcpListener, disk: Disk, config: ServerConfig) -> io::Result<()> {
     let started = Instant::now();
     lock(&disk).recover(started);
     let shared = Arc::new(Shared { disk, volatile: Mutex::default() });

@@ -13,6 +13,7 @@ use crate::wire::{self, Call};
 use job::Job;
 use lag::Lag;
 use rt::JoinSet;
+use rt::host::BoxFuture;
 use rt::net::{ReadHalf, TcpListener, TcpStream, WriteHalf};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -86,7 +87,12 @@ struct Frame {
 ///
 /// # Errors
 /// Whatever accepting reports.
-pub async fn serve(listener: TcpListener, disk: Disk, config: ServerConfig) -> io::Result<()> {
+// Boxed, so that it is compiled here, and not once more in every crate that calls it.
+pub fn serve(listener: TcpListener, disk: Disk, config: ServerConfig) -> BoxFuture<io::Result<()>> {
+    Box::pin(accept_all(listener, disk, config))
+}
+
+async fn accept_all(listener: TcpListener, disk: Disk, config: ServerConfig) -> io::Result<()> {
     let lag = Arc::new(Lag::new(&disk, config.quirks.list_lag_ms_max));
     let config = Arc::new(config);
     let (jobs, mut queue) = mpsc::channel::<Job>(1);

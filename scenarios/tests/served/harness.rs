@@ -75,7 +75,7 @@ pub(crate) fn producer(
 /// Hands a record to a producer.
 pub(crate) async fn send(producer: &Producer, partition: i32, value: &'static str) -> Delivery {
     let partition = TopicPartition::new(TOPIC, partition);
-    producer.send(ProducerRecord { partition, key: None, value: value.into() }).await.unwrap()
+    producer.send(ProducerRecord::new(partition, value)).await.unwrap()
 }
 
 /// Reads both partitions from the start until so many records came: partition, offset, value.

@@ -130,7 +130,9 @@ fn play_on_linux(case: &Case, place: Place, name: &str) -> Result<Vec<Difference
     for attempt in 0..3 {
         let seen = host::run(case, place, &format!("{name}-{attempt}"))?;
         found = differences(case, &seen, LINUX);
-        if !found.iter().all(|difference| difference.in_time_only) || found.is_empty() {
+        // A busy machine is late at times, and what is lost by chance may all be lost.
+        let may_be_luck = case.is_lossy() || found.iter().all(|difference| difference.in_time_only);
+        if !may_be_luck || found.is_empty() {
             break;
         }
     }

@@ -188,6 +188,12 @@ impl Case {
         })
     }
 
+    /// Whether chance decides what is lost on its way.
+    pub(crate) fn is_lossy(&self) -> bool {
+        let by_chance = |act: &Act| matches!(act, Act::Trouble { fault: Fault::Loss { probability, .. }, .. } if *probability < 1.0);
+        self.steps.iter().any(|step| by_chance(&step.act))
+    }
+
     /// Whether model and Linux are known to differ in it.
     pub(crate) fn differs(&self) -> bool {
         self.steps.iter().any(|step| step.recorded.as_ref().is_some_and(|[linux, model]| linux != model))
