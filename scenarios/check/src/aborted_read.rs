@@ -19,11 +19,11 @@ pub struct AbortedRead {
 pub(crate) fn find(facts: &Facts<'_>) -> Vec<AbortedRead> {
     let mut found = Vec::new();
     for event in facts.completions().filter(|event| event.status() == Status::Ok) {
-        for record in event.polled() {
-            let writer = facts.keys.get(&record.key).and_then(|key| key.writers.get(&record.value));
-            if let Some(writer) = writer.filter(|writer| writer.status == Status::Fail) {
-                let (key, value) = (record.key, record.value);
-                found.push(AbortedRead { key, value, reader: event.index, writer: writer.event });
+        for message in event.polled_messages() {
+            let message_facts = facts.message(*message);
+            if let Some(writer) = message_facts.writer().filter(|_| message_facts.is_aborted) {
+                let (key, value) = facts.history.message(*message);
+                found.push(AbortedRead { key, value, reader: event.index, writer });
             }
         }
     }

@@ -3,8 +3,13 @@
 //! Written and read back, a history is the same, except that a poll's records stand grouped by key, and a key without
 //! records is dropped: Kafka clients produce neither otherwise.
 
+use crate::conditions;
 use crate::history::{Ack, Atom, Event, Function, History, Op, Polled, Status};
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
 use serde_json::{Map, Value, json};
+use std::fmt;
 
 /// The value of `schema`.
 pub const SCHEMA: &str = "kq-case/1";
@@ -25,32 +30,86 @@ pub struct Case {
 #[error("{0}")]
 pub struct BadCase(String);
 
-/// Reads one JSON object.
+/// Reads one JSON object, event by event: of a long history there is never more than one event in between.
 ///
 /// # Errors
 /// In words, with the event's index: JSON that is none, another schema, a field of the wrong shape.
 pub fn read(text: &str) -> Result<Case, BadCase> {
-    let value: Value = serde_json::from_str(text).map_err(|error| BadCase(format!("not JSON: {error}")))?;
-    let Value::Object(mut rest) = value else { return Err(BadCase("not a JSON object".to_string())) };
-    match rest.get("schema") {
-        None => {}
-        Some(Value::String(schema)) if schema == SCHEMA => {}
-        Some(other) => return Err(BadCase(format!("schema {other}, expected \"{SCHEMA}\""))),
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let read = reader.deserialize_any(CaseVisitor).and_then(|case| reader.end().map(|()| case));
+    read.map_err(|error| match error.classify() {
+        Category::Data => BadCase(error.to_string()),
+        Category::Io | Category::Syntax | Category::Eof => BadCase(format!("not JSON: {error}")),
+    })
+}
+
+struct CaseVisitor;
+
+impl<'de> Visitor<'de> for CaseVisitor {
+    type Value = Case;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
     }
-    let id = rest.remove("id").and_then(|id| id.as_str().map(str::to_string)).unwrap_or_default();
-    let Some(Value::Array(events)) = rest.remove("history") else {
-        return Err(BadCase("no history".to_string()));
-    };
-    let mut history = History::default();
-    for (index, event) in events.iter().enumerate() {
-        read_event(&mut history, event).map_err(|error| BadCase(format!("event {index}: {}", error.0)))?;
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Case, A::Error> {
+        let (mut history, mut rest) = (None, Map::new());
+        while let Some(field) = fields.next_key::<String>()? {
+            if field != "history" {
+                rest.insert(field, fields.next_value()?);
+            } else if history.is_some() {
+                return Err(A::Error::custom("a second history"));
+            } else {
+                history = Some(fields.next_value_seed(Events)?);
+            }
+        }
+        match rest.get("schema") {
+            None => {}
+            Some(Value::String(schema)) if schema == SCHEMA => {}
+            Some(other) => {
+                return Err(A::Error::custom(format_args!("schema {other}, expected \"{SCHEMA}\"")));
+            }
+        }
+        let id = rest.remove("id").and_then(|id| id.as_str().map(str::to_string)).unwrap_or_default();
+        let missing = || A::Error::custom("no history: expected a field \"history\", a list of events");
+        let mut history: History = history.ok_or_else(missing)?;
+        history.conditions = conditions::read(&mut rest).map_err(A::Error::custom)?;
+        Ok(Case { id, history, rest })
     }
-    Ok(Case { id, history, rest })
+}
+
+struct Events;
+
+impl<'de> DeserializeSeed<'de> for Events {
+    type Value = History;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<History, D::Error> {
+        reader.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Events {
+    type Value = History;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of events as the history")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut events: A) -> Result<History, A::Error> {
+        let mut history = History::default();
+        while let Some(event) = events.next_element::<Value>()? {
+            let index = history.len();
+            let read = read_event(&mut history, &event);
+            read.map_err(|error| A::Error::custom(format_args!("event {index}: {}", error.0)))?;
+        }
+        Ok(history)
+    }
 }
 
 /// Writes one JSON object.
 pub fn write(case: &Case) -> String {
     let mut object = case.rest.clone();
+    conditions::write(&case.history.conditions, &mut object);
     object.insert("schema".to_string(), json!(SCHEMA));
     object.insert("id".to_string(), json!(case.id));
     let events = case.history.events().map(|event| write_event(&case.history, &event));
@@ -85,12 +144,29 @@ fn read_event(history: &mut History, event: &Value) -> Result<(), BadCase> {
     for op in array(event, "m")? {
         read_op(history, op)?;
     }
-    let keys = atoms(history, array(event, "k")?)?;
+    let keys = atoms(history, event, "k")?;
     history.set_keys(keys);
-    let rebalanced = atoms(history, array(event, "rebalanced")?)?;
-    history.set_rebalanced(rebalanced);
+    read_marks(history, event)?;
     if let Some(error) = event["err"].as_str() {
         history.set_error(error);
+    }
+    Ok(())
+}
+
+/// What clients tell beside an operation's outcome.
+fn read_marks(history: &mut History, event: &Value) -> Result<(), BadCase> {
+    let rebalanced = atoms(history, event, "rebalanced")?;
+    history.set_rebalanced(rebalanced);
+    let repositioned = atoms(history, event, "repositioned")?;
+    history.set_repositioned(repositioned);
+    match &event["from_start"] {
+        Value::Null | Value::Bool(false) => {}
+        Value::Bool(true) => history.set_from_start(),
+        other => return Err(bad("from_start", other)),
+    }
+    match &event["commit_invoked_ns"] {
+        Value::Null => {}
+        time => history.set_commit_invoked(time.as_u64().ok_or_else(|| bad("commit_invoked_ns", time))?),
     }
     Ok(())
 }
@@ -109,7 +185,9 @@ fn read_op(history: &mut History, op: &Value) -> Result<(), BadCase> {
                 [offset] => Ack::At(offset.as_i64().ok_or_else(|| bad("m", op))?),
                 _ => return Err(bad("m", op)),
             };
-            let (key, value) = (atom(history, key)?, atom(history, value)?);
+            let (Some(key), Some(value)) = (atom(history, key), atom(history, value)) else {
+                return Err(bad("m", op));
+            };
             history.send(key, value, ack);
         }
         ("poll", []) => history.poll_unanswered(),
@@ -121,10 +199,11 @@ fn read_op(history: &mut History, op: &Value) -> Result<(), BadCase> {
                     let [offset, value] = record.as_array().map(Vec::as_slice).unwrap_or_default() else {
                         return Err(bad("m", op));
                     };
-                    if !(offset.is_null() || offset.is_i64()) {
+                    let (true, Some(value)) = (offset.is_null() || offset.is_i64(), atom(history, value))
+                    else {
                         return Err(bad("m", op));
-                    }
-                    records.push(Polled { key, offset: offset.as_i64(), value: atom(history, value)? });
+                    };
+                    records.push(Polled { key, offset: offset.as_i64(), value });
                 }
             }
             history.poll(records);
@@ -134,8 +213,24 @@ fn read_op(history: &mut History, op: &Value) -> Result<(), BadCase> {
     Ok(())
 }
 
+/// The field, what was found there, cut short, and what would do.
 fn bad(field: &str, value: &Value) -> BadCase {
-    BadCase(format!("field {field:?} cannot be {value}"))
+    const SHOWN: usize = 80;
+    let expected = match field {
+        "p" => "an integer",
+        "s" => "invoke, ok, fail or info",
+        "f" => "send, poll, txn, assign, subscribe, crash or debug",
+        "t" | "commit_invoked_ns" => "nanoseconds since the start, not negative",
+        "m" => {
+            "[\"send\", key, value, offset] or [\"poll\", {key: [[offset, value], ...]}], the last part of each optional"
+        }
+        "from_start" => "true or false",
+        _ => "a list of keys, which are integers or names",
+    };
+    let whole = value.to_string();
+    let found: String = whole.chars().take(SHOWN).collect();
+    let rest = if found.len() < whole.len() { "..." } else { "" };
+    BadCase(format!("field {field:?} cannot be {found}{rest}: expected {expected}"))
 }
 
 fn array<'a>(event: &'a Value, field: &str) -> Result<&'a [Value], BadCase> {
@@ -146,41 +241,36 @@ fn array<'a>(event: &'a Value, field: &str) -> Result<&'a [Value], BadCase> {
     }
 }
 
-fn atoms(history: &mut History, list: &[Value]) -> Result<Vec<Atom>, BadCase> {
-    list.iter().map(|value| atom(history, value)).collect()
+fn atoms(history: &mut History, event: &Value, field: &str) -> Result<Vec<Atom>, BadCase> {
+    let of = |value| atom(history, value).ok_or_else(|| bad(field, value));
+    array(event, field)?.iter().map(of).collect()
 }
 
-fn atom(history: &mut History, value: &Value) -> Result<Atom, BadCase> {
+fn atom(history: &mut History, value: &Value) -> Option<Atom> {
     match value {
-        Value::String(name) => Ok(history.name(name)),
-        other => other.as_i64().map(Atom::Int).ok_or_else(|| bad("m", other)),
+        Value::String(name) => Some(history.name(name)),
+        other => other.as_i64().map(Atom::Int),
     }
 }
 
 fn write_event(history: &History, event: &Event<'_>) -> Value {
-    let status = match event.status() {
-        Status::Invoke => "invoke",
-        Status::Ok => "ok",
-        Status::Fail => "fail",
-        Status::Info => "info",
-    };
-    let function = match event.function() {
-        Function::Send => "send",
-        Function::Poll => "poll",
-        Function::Txn => "txn",
-        Function::Assign => "assign",
-        Function::Subscribe => "subscribe",
-        Function::Crash => "crash",
-        Function::Debug => "debug",
-    };
+    let (status, function) = (event.status().name(), event.function().name());
     let mut out = json!({"p": event.process(), "s": status, "f": function});
     if !event.ops().is_empty() {
         out["m"] = event.ops().iter().map(|op| write_op(history, op)).collect();
     }
-    for (field, keys) in [("k", event.keys()), ("rebalanced", event.rebalanced())] {
+    for (field, keys) in
+        [("k", event.keys()), ("rebalanced", event.rebalanced()), ("repositioned", event.repositioned())]
+    {
         if !keys.is_empty() {
             out[field] = keys.iter().map(|key| write_atom(history, *key)).collect();
         }
+    }
+    if event.from_start() {
+        out["from_start"] = json!(true);
+    }
+    if let Some(time_ns) = event.commit_invoked_ns() {
+        out["commit_invoked_ns"] = json!(time_ns);
     }
     if let Some(error) = event.error() {
         out["err"] = json!(error);
@@ -249,9 +339,21 @@ mod tests {
     fn what_is_wrong_is_said_in_one_line() {
         for (text, told) in [
             ("{", "not JSON"),
-            ("[]", "not a JSON object"),
+            ("[]", "invalid type: sequence, expected a JSON object"),
+            (r#"{"history":[]} 1"#, "not JSON: trailing characters"),
+            (r#"{"history":7}"#, "invalid type: integer `7`, expected a list of events as the history"),
+            (r#"{"history":[],"history":[]}"#, "a second history"),
+            (r#"{"history":[{"p":0,"#, "not JSON: EOF"),
             (r#"{"schema":"kq-case/2","history":[]}"#, "schema \"kq-case/2\""),
             ("{}", "no history"),
+            (
+                r#"{"history":[{"p":0,"s":"ok","f":"assign","k":[1.5]}]}"#,
+                "event 0: field \"k\" cannot be 1.5: expected a list",
+            ),
+            (
+                r#"{"history":[{"p":0,"s":"ok","f":"txn","m":[["send",1,[2]]]}]}"#,
+                "event 0: field \"m\" cannot be [\"send\",1",
+            ),
             (r#"{"history":[{"p":0,"s":"maybe","f":"send"}]}"#, "event 0: field \"s\" cannot be \"maybe\""),
             (r#"{"history":[{"p":0,"s":"ok","f":"send","m":[["send",1]]}]}"#, "event 0: field \"m\""),
             (r#"{"history":[{"p":0,"s":"ok","f":"poll","m":[["poll",{"1":[7]}]]}]}"#, "event 0: field \"m\""),

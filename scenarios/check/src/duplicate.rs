@@ -2,6 +2,7 @@
 
 use crate::facts::Facts;
 use crate::history::Atom;
+use std::collections::BTreeMap;
 
 /// One record, written twice or reported at two places.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,12 +17,16 @@ pub struct Duplicate {
 
 pub(crate) fn find(facts: &Facts<'_>) -> Vec<Duplicate> {
     let mut found = Vec::new();
-    for (key, key_facts) in &facts.keys {
-        for (value, offsets) in key_facts.offsets() {
-            if offsets.len() > 1 {
-                found.push(Duplicate { key: *key, value, offsets });
+    for key in facts.keys() {
+        let mut offsets: BTreeMap<Atom, Vec<i64>> = BTreeMap::new();
+        for entry in key.log().flatten() {
+            let message = facts.message(entry.message);
+            if message.first != message.last {
+                offsets.entry(facts.history.message(entry.message).1).or_default().push(entry.offset);
             }
         }
+        let found_here = offsets.into_iter();
+        found.extend(found_here.map(|(value, offsets)| Duplicate { key: key.atom(), value, offsets }));
     }
     found
 }

@@ -18,13 +18,10 @@ pub struct InconsistentOffset {
 
 pub(crate) fn find(facts: &Facts<'_>) -> Vec<InconsistentOffset> {
     let mut found = Vec::new();
-    for (key, key_facts) in &facts.keys {
-        for (index, (offset, values)) in key_facts.log.iter().enumerate() {
-            if values.len() > 1 {
-                let mut values = values.clone();
-                values.sort_unstable();
-                found.push(InconsistentOffset { key: *key, offset: *offset, index, values });
-            }
+    for key in facts.keys() {
+        for (index, entries) in key.log().enumerate().filter(|(_, entries)| entries.len() > 1) {
+            let values = entries.iter().map(|entry| facts.history.message(entry.message).1).collect();
+            found.push(InconsistentOffset { key: key.atom(), offset: entries[0].offset, index, values });
         }
     }
     found

@@ -26,24 +26,24 @@ pub struct LostWrite {
 
 pub(crate) fn find(facts: &Facts<'_>) -> Vec<LostWrite> {
     let mut found = Vec::new();
-    for (key, key_facts) in &facts.keys {
-        let offsets = key_facts.offsets();
-        let Some((bound, read)) = key_facts.read_bound(&offsets) else { continue };
-        let indices = key_facts.indices();
-        for (value, offsets) in &offsets {
-            let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { continue };
-            if *last > bound || key_facts.ok_readers.contains_key(value) {
+    for key in facts.keys() {
+        let Some(bound) = key.read_bound() else { continue };
+        let Some(max_read) = facts.message(bound.message).ok_reader() else { continue };
+        for message in key.messages() {
+            let message_facts = facts.message(*message);
+            // Without a known place, `last` is beyond every bound.
+            if message_facts.last > bound.index || facts.is_ok_read(*message) {
                 continue;
             }
-            let Some(writer) = key_facts.writers.get(value) else { continue };
-            if facts.took_effect(&facts.history.event(writer.event)) {
+            let Some(writer) = message_facts.writer() else { continue };
+            if facts.took_effect(&facts.history.event(writer)) {
                 found.push(LostWrite {
-                    key: *key,
-                    value: *value,
-                    index: indices[first],
-                    writer: writer.event,
-                    max_read_index: indices[&bound],
-                    max_read: key_facts.ok_readers[&read],
+                    key: key.atom(),
+                    value: facts.history.message(*message).1,
+                    index: message_facts.first as usize,
+                    writer,
+                    max_read_index: bound.index as usize,
+                    max_read,
                 });
             }
         }

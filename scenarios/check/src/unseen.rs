@@ -3,8 +3,7 @@
 //! Weaker than a lost write: perhaps nobody read far enough. Only sends of ok events count.
 
 use crate::facts::Facts;
-use crate::history::{Atom, Status};
-use std::collections::BTreeSet;
+use crate::history::Atom;
 
 /// The records of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,13 +16,12 @@ pub struct Unseen {
 
 pub(crate) fn find(facts: &Facts<'_>) -> Vec<Unseen> {
     let mut found = Vec::new();
-    for (key, key_facts) in &facts.keys {
-        let acknowledged = key_facts.writers.iter().filter(|(_, writer)| writer.status == Status::Ok);
-        let acknowledged: BTreeSet<Atom> = acknowledged.map(|(value, _)| *value).collect();
-        let values: Vec<Atom> =
-            acknowledged.into_iter().filter(|value| !key_facts.ok_readers.contains_key(value)).collect();
+    for key in facts.keys() {
+        let acknowledged = key.messages().iter().filter(|message| facts.message(**message).is_acknowledged);
+        let unseen = acknowledged.filter(|message| !facts.is_ok_read(**message));
+        let values: Vec<Atom> = unseen.map(|message| facts.history.message(*message).1).collect();
         if !values.is_empty() {
-            found.push(Unseen { key: *key, values });
+            found.push(Unseen { key: key.atom(), values });
         }
     }
     found

@@ -1,4 +1,5 @@
-//! `zombie-append`: a batch of an epoch that landed after a newer epoch had been handed out.
+//! `zombie-append`: a batch of an epoch that landed after a newer epoch had been handed out; and `zombie-end`: a producer
+//! that asked for the end of its transaction after that, and was told that it succeeded.
 //!
 //! The newer epoch was returned to its producer at a known moment. A look that was asked for after that moment and shows
 //! a high watermark H says that the log ended at H or before when the epoch was returned; so a batch of an older epoch at
@@ -64,6 +65,49 @@ pub fn find(grants: &[Grant], looks: &[Look], log: &Log) -> Vec<ZombieAppend> {
     found
 }
 
+/// A producer asked for the end of a transaction that holds records, and was told that it succeeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Which incarnation asked.
+    pub producer: String,
+    /// Its producer id.
+    pub producer_id: i64,
+    /// The epoch that it had when it asked.
+    pub epoch: i16,
+    /// When it asked first, on the clock of the grants.
+    pub asked_ns: u64,
+}
+
+/// An end that should have been refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZombieEnd {
+    /// The end.
+    pub end: End,
+    /// The newer epoch.
+    pub grant: Grant,
+}
+
+impl fmt::Display for ZombieEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let End { producer, producer_id, epoch, asked_ns } = &self.end;
+        write!(
+            f,
+            "{producer} asked at {asked_ns} ns, with epoch {epoch} of producer id {producer_id}, for the end of its transaction \
+             and was told that it succeeded; epoch {} had been returned at {} ns",
+            self.grant.epoch, self.grant.at_ns
+        )
+    }
+}
+
+/// Every end that was asked for under an epoch after a newer one was returned.
+pub fn ends(grants: &[Grant], ends: &[End]) -> Vec<ZombieEnd> {
+    let newer = |end: &End| {
+        let of_it = grants.iter().filter(|grant| grant.producer_id == end.producer_id);
+        of_it.copied().find(|grant| grant.epoch > end.epoch && grant.at_ns < end.asked_ns)
+    };
+    ends.iter().filter_map(|end| Some(ZombieEnd { grant: newer(end)?, end: end.clone() })).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +128,18 @@ mod tests {
         assert_eq!(judge(1, 150), 0, "it may have landed before 150 ns");
         assert_eq!(judge(1, 300), 0, "nobody looked afterwards");
         assert_eq!(judge(0, 50), 0, "it is of that epoch");
+    }
+
+    #[test]
+    fn who_was_fenced_ends_nothing() {
+        let judge = |producer_id, epoch, asked_ns| {
+            let end = End { producer: "a".into(), producer_id, epoch, asked_ns };
+            ends(&[Grant { producer_id: 7, epoch: 1, at_ns: 50 }], &[end]).len()
+        };
+        assert_eq!(judge(7, 0, 60), 1);
+        assert_eq!(judge(7, 0, 50), 0, "it may have been in time");
+        assert_eq!(judge(7, 1, 60), 0, "it is the newer one");
+        assert_eq!(judge(8, 0, 60), 0, "another producer");
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! The families shared with Jepsen's checker, against its own output on recorded and hand-made histories
 //! (`tests/cases`, schema `kq-case/1`, field `oracle`).
 
+mod fixtures;
+
 use check::{Atom, FinalReads, History, Status, Verdict, case, strict};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::Path;
 
 const SHARED: [&str; 5] = ["G1a", "lost-write", "unseen", "duplicate", "inconsistent-offsets"];
 
 #[test]
 fn verdicts_agree_with_jepsens_checker() {
-    let texts = texts();
+    let texts = fixtures::texts("tests/cases");
     let mut compared = 0;
     for text in &texts {
         let case = case::read(text).unwrap();
@@ -90,28 +91,11 @@ fn encode(history: &History, atom: Atom) -> Value {
 }
 
 fn by_id(id: &str) -> case::Case {
-    texts()
+    fixtures::texts("tests/cases")
         .iter()
         .map(|text| case::read(text).unwrap())
         .find(|case| case.id == id)
         .expect("a case of that name")
-}
-
-/// Every case in `tests/cases`: one a file, or one a line.
-#[expect(clippy::disallowed_methods, reason = "fixtures are files")]
-fn texts() -> Vec<String> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let mut paths: Vec<_> = directory.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    let mut texts = Vec::new();
-    for path in paths {
-        let text = std::fs::read_to_string(&path).unwrap();
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("jsonl") => texts.extend(text.lines().map(str::to_string)),
-            _ => texts.push(text),
-        }
-    }
-    texts
 }
 
 /// One family in the encoding of the oracle's field `errors`.

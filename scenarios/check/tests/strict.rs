@@ -1,6 +1,6 @@
 //! Histories made by hand: for each family one that must fail and one, as near to it as can be, that must pass.
 
-use check::vacuity::Vacuity;
+use check::strict::vacuity::Vacuity;
 use check::{Ack, Atom, FinalReads, Function, History, Polled, Status, Verdict, strict};
 use proptest::prelude::*;
 use std::collections::BTreeSet;

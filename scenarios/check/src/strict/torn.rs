@@ -6,9 +6,12 @@
 //! past its offset. A send that was not acknowledged is not held against anyone: perhaps it was never appended. What
 //! is partly visible for a while is legal; only the end counts.
 
+use super::FinalReads;
+use super::anomaly::{Anomaly, show};
 use crate::facts::Facts;
-use crate::history::{Ack, Atom, Function, Status};
-use crate::verdict::FinalReads;
+use crate::history::{Ack, Atom, Function, History, Status};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// A transaction that is neither there nor not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +26,37 @@ pub struct TornTransaction {
     pub hidden: Vec<(Atom, Atom)>,
 }
 
-pub(crate) fn find(facts: &Facts<'_>, final_reads: &FinalReads) -> Vec<TornTransaction> {
-    let bounds = facts
-        .keys
-        .iter()
-        .map(|(key, key_facts)| (*key, key_facts.read_bound(&key_facts.offsets()).map(|(offset, _)| offset)));
-    let bounds: std::collections::BTreeMap<Atom, Option<i64>> = bounds.collect();
+impl Anomaly for TornTransaction {
+    fn event(&self) -> usize {
+        self.event
+    }
+
+    fn words(&self, history: &History) -> String {
+        let told = match self.told {
+            Status::Ok => "committed",
+            Status::Fail => "failed",
+            Status::Info | Status::Invoke => "nothing certain",
+        };
+        let records = |list: &[(Atom, Atom)]| {
+            let shown =
+                list.iter().map(|(key, value)| format!("{}:{}", history.show(*key), history.show(*value)));
+            shown.collect::<Vec<_>>().join(" ")
+        };
+        let (visible, hidden) = (records(&self.visible), records(&self.hidden));
+        format!("event {}: {visible} visible, {hidden} not; the client was told {told}", self.event)
+    }
+
+    fn to_json(&self, history: &History) -> Value {
+        let records = |list: &[(Atom, Atom)]| -> Value {
+            list.iter().map(|(key, value)| json!([show(history, *key), show(history, *value)])).collect()
+        };
+        json!({"op": self.event, "visible": records(&self.visible), "hidden": records(&self.hidden)})
+    }
+}
+
+pub(super) fn find(facts: &Facts<'_>, final_reads: &FinalReads) -> Vec<TornTransaction> {
+    let bounds: BTreeMap<Atom, i64> =
+        facts.keys().filter_map(|key| Some((key.atom(), key.read_bound()?.offset))).collect();
     let mut found = Vec::new();
     for event in facts.completions().filter(|event| event.function() == Function::Txn) {
         let mut torn = TornTransaction {
@@ -37,11 +65,12 @@ pub(crate) fn find(facts: &Facts<'_>, final_reads: &FinalReads) -> Vec<TornTrans
             visible: Vec::new(),
             hidden: Vec::new(),
         };
-        for (key, value, ack) in event.sends() {
-            let read_past = || ack.offset() < bounds.get(&key).copied().flatten() && ack.offset().is_some();
+        for (message, ack) in event.sent_messages() {
+            let (key, value) = facts.history.message(message);
+            let read_past = || ack.offset().is_some() && ack.offset() < bounds.get(&key).copied();
             let (visible, hidden) = match final_reads.get(&key) {
                 Some(values) => (values.contains(&value), ack != Ack::None),
-                None => (facts.is_ok_read(key, value), read_past()),
+                None => (facts.is_ok_read(message), read_past()),
             };
             if visible {
                 torn.visible.push((key, value));
