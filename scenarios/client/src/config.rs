@@ -96,6 +96,24 @@ impl ProducerConfig {
             ..ProducerConfig::default()
         }
     }
+
+    /// What franz-go does where its defaults differ (`kgo`'s `defaultCfg`): requests time out after 10 s, a batch is repeated
+    /// without end, 250 ms to 2.5 s apart. Here a batch has 24 days. `max.block.ms` stands for the context of a call.
+    pub fn franz_go() -> Self {
+        ProducerConfig {
+            transaction_timeout_ms: 40_000,
+            delivery_timeout_ms: i32::MAX as u64,
+            linger_ms: 10,
+            batch_size: 1_000_012,
+            retry_backoff_ms: 250,
+            retry_backoff_max_ms: 2_500,
+            request_timeout_ms: 10_000,
+            reconnect_backoff_ms: 250,
+            reconnect_backoff_max_ms: 2_500,
+            socket_connection_setup_timeout_max_ms: 10_000,
+            ..ProducerConfig::default()
+        }
+    }
 }
 
 /// `isolation.level`.

@@ -12,9 +12,9 @@ pub enum Error {
     /// `TimeoutException`: not done within the time allowed. The operation may go on.
     #[error("timed out: {0}")]
     Timeout(&'static str),
-    /// `ProducerFencedException`: another producer with the same transactional id, or the transaction timeout
-    /// (KIP-588), moved the epoch on.
-    #[error("fenced: a newer producer with the same transactional id, or a transaction timeout")]
+    /// `ProducerFencedException`: another producer with the same transactional id, or the transaction timeout, moved the
+    /// epoch on. Java's words do not tell which (KIP-588).
+    #[error("There is a newer producer with the same transactionalId which fences the current one.")]
     ProducerFenced,
     /// The broker answered with this error code.
     #[error("{}", name(*.0))]
@@ -32,7 +32,8 @@ pub enum Error {
     #[error("the producer failed: {0}")]
     Fatal(Box<Error>),
     /// An `EndTxn` that was sent more than once was refused: an earlier copy may have been executed. Only a client
-    /// without [`crate::Flaws::fenced_after_resend_is_failed`] says so; Java's says [`Error::ProducerFenced`].
+    /// without [`crate::Flaws::fenced_after_resend_is_failed`] says so; Java's says [`Error::ProducerFenced`]. Or it was
+    /// given up, by a client with [limits](crate::Persistence).
     #[error("outcome unknown, an earlier copy of the request may have been executed: {0}")]
     OutcomeUnknown(Box<Error>),
     /// `IllegalStateException`: the call is not legal now.
@@ -143,6 +144,17 @@ mod tests {
         ] {
             assert!(!error.is_definite(), "{error}");
         }
+    }
+
+    /// 3.4, jepsen.md E6: after a transaction timeout the user reads of a newer producer, though there is none (KIP-588).
+    #[test]
+    fn a_fence_is_told_in_the_words_of_java() {
+        let told = Error::of_transactional(codes::INVALID_PRODUCER_EPOCH).to_string();
+        assert_eq!(
+            told,
+            "There is a newer producer with the same transactionalId which fences the current one."
+        );
+        assert_eq!(told, Error::of_transactional(codes::PRODUCER_FENCED).to_string());
     }
 
     #[test]

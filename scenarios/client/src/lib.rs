@@ -4,10 +4,10 @@
 //!
 //! * [`Producer`]: a transactional, idempotent or plain producer. The application side hands records to an
 //!   accumulator; a sender task drains it, as in Java's client. `producer/` has one file per noun of that client.
-//! * [`Consumer`]: assignment, positions, fetching, and the `read_committed` filter.
+//! * [`Consumer`]: assignment, positions, fetching, the `read_committed` filter, and with a `group.id` commits.
 //! * [`Member`]: a member of a consumer group, eager or cooperative, static or dynamic, under the classic protocol.
 //! * [`Probe`]: a raw reader, which shows what a broker answers.
-//! * [`Admin`]: creates topics.
+//! * [`Admin`]: creates and deletes topics, and lists offsets.
 //! * [`ProducerConfig`], [`ConsumerConfig`], [`AdminConfig`]: the real keys, with the profiles `default` and `jepsen`.
 //! * [`Variant`], [`Model`] and [`Flaws`]: which real client is modelled, what it speaks and what it gets wrong.
 //! * [`Error`]: what the application is told.
@@ -38,12 +38,12 @@ mod told;
 mod types;
 mod versions;
 
-pub use admin::Admin;
+pub use admin::{Admin, ListedOffset, OffsetSpec};
 pub use config::{AdminConfig, ConsumerConfig, IsolationLevel, OffsetReset, ProducerConfig};
 pub use consumer::Consumer;
 pub use error::Error;
-pub use flaws::{Flaws, Model, Variant};
-pub use group::{Assignor, GroupMetadata, Member, Rebalanced};
+pub use flaws::{Flaws, Model, Persistence, UnconfirmedEnd, Variant};
+pub use group::{Assignor, GroupMetadata, LoggedRebalance, Member, Rebalanced};
 pub use probe::{Probe, Probed, ProbedBatch};
 pub use producer::{Delivery, Producer};
-pub use types::{ConsumerRecord, ProducerRecord, RecordMetadata, TopicPartition};
+pub use types::{ConsumerRecord, Header, ProducerRecord, RecordMetadata, TopicPartition};

@@ -95,9 +95,12 @@ impl Metadata {
         self.nodes =
             response.brokers.iter().map(|b| (b.node_id.0, format!("{}:{}", &*b.host, b.port))).collect();
         self.controller = response.controller_id.0;
-        self.topics.clear();
+        let before = std::mem::take(&mut self.topics);
         let mut complete = true;
-        for topic in response.topics {
+        for mut topic in response.topics {
+            if let Some(known) = topic.name.as_ref().and_then(|name| before.get(&*name.0)) {
+                keep_newer_leaders(&mut topic, known);
+            }
             complete &= topic.error_code == codes::NONE
                 && topic.partitions.iter().all(|partition| partition.error_code == codes::NONE);
             if let Some(name) = &topic.name
@@ -140,6 +143,20 @@ impl Metadata {
     /// All topics the cluster described.
     pub(crate) fn topics(&self) -> impl Iterator<Item = (&String, &MetadataResponseTopic)> {
         self.topics.iter()
+    }
+}
+
+/// An agent may know less than was told before: a leader of an older epoch is not taken (KIP-320, Java's
+/// `Metadata.updateLatestMetadata`). Another topic of the same name starts anew.
+fn keep_newer_leaders(topic: &mut MetadataResponseTopic, known: &MetadataResponseTopic) {
+    if topic.topic_id != known.topic_id {
+        return;
+    }
+    for partition in &mut topic.partitions {
+        let known = known.partitions.iter().find(|it| it.partition_index == partition.partition_index);
+        if let Some(newer) = known.filter(|known| known.leader_epoch > partition.leader_epoch) {
+            *partition = newer.clone();
+        }
     }
 }
 
@@ -189,6 +206,28 @@ mod tests {
         metadata.update(MetadataResponse::default(), NOW);
         assert_eq!((metadata.version, metadata.nodes.len()), (0, 2));
         assert_eq!(metadata.due_at(), Some(NOW + Duration::from_millis(100)));
+    }
+
+    /// 6, KIP-320: an answer with an older leader epoch is out of date.
+    #[tokio::test]
+    async fn a_leader_of_an_older_epoch_is_not_taken() {
+        let mut metadata = metadata();
+        let at = |leader, epoch| {
+            let mut answer = answer(leader);
+            answer.topics[0].partitions[0].leader_epoch = epoch;
+            answer
+        };
+        let leader = |metadata: &Metadata| metadata.leader(&TopicPartition::new("t0", 0)).unwrap();
+        metadata.update(at(1, 5), NOW);
+        metadata.update(at(2, 4), NOW);
+        assert_eq!(leader(&metadata), Leader { node: 1, epoch: 5 });
+        metadata.update(at(2, 6), NOW);
+        assert_eq!(leader(&metadata), Leader { node: 2, epoch: 6 });
+        // Made anew, it is another topic.
+        let mut anew = at(1, 0);
+        anew.topics[0].topic_id = "00000000-0000-0000-0000-000000000001".parse().unwrap();
+        metadata.update(anew, NOW);
+        assert_eq!(leader(&metadata), Leader { node: 1, epoch: 0 });
     }
 
     #[tokio::test]

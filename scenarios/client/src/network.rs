@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+/// Longer than anybody waits.
+const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+
 /// The end of a request.
 #[derive(Debug)]
 pub(crate) struct Completion<T> {
@@ -46,6 +49,8 @@ pub(crate) struct Network<T> {
     signals: UnboundedReceiver<Event>,
     signal: UnboundedSender<Event>,
     next_correlation_id: i32,
+    /// No request expires.
+    patient: bool,
     /// Choices of a node made so far: the ordinal of the next.
     lookups: u64,
 }
@@ -63,6 +68,7 @@ impl<T> Network<T> {
             signals,
             signal,
             next_correlation_id: 0,
+            patient: false,
             lookups: 0,
         }
     }
@@ -132,6 +138,20 @@ impl<T> Network<T> {
         if let Some(request) = sent {
             request.expires_at = now + timeout;
         }
+    }
+
+    /// Waits without limit for the answers to everything, from now on.
+    pub(crate) fn wait_for_ever(&mut self, now: Instant) {
+        self.patient = true;
+        for request in self.nodes.values_mut().flat_map(|node| &mut node.in_flight) {
+            request.expires_at = now + FOR_EVER;
+        }
+    }
+
+    /// Whether any node owes an answer to the caller.
+    pub(crate) fn is_any_busy(&self) -> bool {
+        let in_flight = self.nodes.values().flat_map(|node| &node.in_flight);
+        in_flight.into_iter().any(|request| matches!(request.purpose, Purpose::Caller(_)))
     }
 
     /// Closes the connection to `node`, if there is one. What is in flight on it fails.
@@ -319,7 +339,7 @@ impl<T> Network<T> {
         // The label is made here, where the request is known; it is written with the frame.
         connection.write(frame, if rt::observe::listens() { label() } else { String::new() });
         if let Some(purpose) = purpose {
-            let expires_at = now + self.config.request_timeout;
+            let expires_at = now + if self.patient { FOR_EVER } else { self.config.request_timeout };
             node.in_flight.push_back(InFlight { correlation_id, version, expires_at, purpose });
         }
     }

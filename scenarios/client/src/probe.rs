@@ -239,7 +239,8 @@ mod tests {
 
     #[test]
     fn an_answer_is_split_into_its_complete_batches() {
-        let record = Buffered { timestamp_ms: 1, key: None, value: Bytes::from_static(b"a") };
+        let record =
+            Buffered { timestamp_ms: 1, key: None, headers: Vec::new(), value: Bytes::from_static(b"a") };
         let stamp = Stamp { producer_id: 7, epoch: 2, base_sequence: 4 };
         let one = encode(&[record.clone(), record], stamp, true);
         let answer = [&one[..], &one[..], &one[..20]].concat();

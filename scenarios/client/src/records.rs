@@ -1,6 +1,8 @@
 //! Record batches (Kafka documentation, "Record Batch", magic 2): built by a producer, taken apart by a consumer.
 
+use crate::types::Header;
 use bytes::{Bytes, BytesMut};
+use kafka_protocol::protocol::StrBytes;
 use kafka_protocol::records::{
     Compression, NO_PARTITION_LEADER_EPOCH, Record, RecordBatchDecoder, RecordBatchEncoder,
     RecordEncodeOptions, TimestampType,
@@ -13,18 +15,26 @@ pub(crate) const HEADER_BYTES: usize = 61;
 /// `MAX_RECORD_OVERHEAD`).
 pub(crate) const RECORD_OVERHEAD_BYTES: usize = 21;
 
+/// More than a header adds to its key and value: two varint lengths.
+const HEADER_OVERHEAD_BYTES: usize = 10;
+
 /// A record waiting to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Buffered {
     pub(crate) timestamp_ms: i64,
     pub(crate) key: Option<Bytes>,
     pub(crate) value: Bytes,
+    pub(crate) headers: Vec<Header>,
 }
 
 impl Buffered {
     /// An upper bound of its encoded size.
     pub(crate) fn size_bytes(&self) -> usize {
-        RECORD_OVERHEAD_BYTES + self.key.as_ref().map_or(0, Bytes::len) + self.value.len()
+        let headers = self.headers.iter().map(|header| {
+            HEADER_OVERHEAD_BYTES + header.key.len() + header.value.as_ref().map_or(0, Bytes::len)
+        });
+        let key = self.key.as_ref().map_or(0, Bytes::len);
+        RECORD_OVERHEAD_BYTES + key + self.value.len() + headers.sum::<usize>()
     }
 }
 
@@ -57,7 +67,11 @@ pub(crate) fn encode(records: &[Buffered], stamp: Stamp, transactional: bool) ->
             timestamp: record.timestamp_ms,
             key: record.key.clone(),
             value: Some(record.value.clone()),
-            headers: Default::default(),
+            headers: record
+                .headers
+                .iter()
+                .map(|header| (StrBytes::from_string(header.key.clone()), header.value.clone()))
+                .collect(),
         })
         .collect();
     let mut bytes = BytesMut::new();
@@ -104,6 +118,12 @@ pub(crate) fn split_batch(bytes: &mut Bytes) -> Option<(BatchHeader, Bytes)> {
     Some((header, batch))
 }
 
+/// A decoded record's headers.
+pub(crate) fn headers(record: &Record) -> Vec<Header> {
+    let each = record.headers.iter();
+    each.map(|(key, value)| Header { key: key.to_string(), value: value.clone() }).collect()
+}
+
 /// Decodes a batch's records; `None` when its checksum or its encoding is wrong.
 pub(crate) fn decode(mut batch: Bytes) -> Option<Vec<Record>> {
     RecordBatchDecoder::decode(&mut batch).ok().map(|set| set.records)
@@ -121,7 +141,8 @@ mod tests {
     use super::*;
 
     fn buffered(value: &'static str) -> Buffered {
-        Buffered { timestamp_ms: 1_000, key: None, value: Bytes::from_static(value.as_bytes()) }
+        let value = Bytes::from_static(value.as_bytes());
+        Buffered { timestamp_ms: 1_000, key: None, value, headers: Vec::new() }
     }
 
     #[test]
@@ -156,6 +177,17 @@ mod tests {
             assert_eq!((header.last_offset, bytes.len()), (2, 0));
             assert_eq!(header.base_sequence, base_sequence);
         }
+    }
+
+    #[test]
+    fn headers_and_timestamp_come_back_as_they_were_sent() {
+        let sent = Buffered {
+            headers: vec![Header::new("digest", "abc"), Header { key: "none".into(), value: None }],
+            ..buffered("a")
+        };
+        let decoded = decode(encode(std::slice::from_ref(&sent), UNSTAMPED, false)).unwrap();
+        assert_eq!((headers(&decoded[0]), decoded[0].timestamp), (sent.headers.clone(), 1_000));
+        assert!(sent.size_bytes() >= buffered("a").size_bytes() + "digestabcnone".len());
     }
 
     #[test]

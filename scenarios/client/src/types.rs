@@ -27,6 +27,22 @@ impl fmt::Display for TopicPartition {
     }
 }
 
+/// One header of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Its key.
+    pub key: String,
+    /// Its value, which may be null.
+    pub value: Option<Bytes>,
+}
+
+impl Header {
+    /// A header with a value.
+    pub fn new(key: impl Into<String>, value: impl Into<Bytes>) -> Self {
+        Header { key: key.into(), value: Some(value.into()) }
+    }
+}
+
 /// A record to be sent. The partition is always named: choosing one is the application's business here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProducerRecord {
@@ -36,6 +52,17 @@ pub struct ProducerRecord {
     pub key: Option<Bytes>,
     /// The payload.
     pub value: Bytes,
+    /// Headers, in order. Kafka allows a key more than once; the codec keeps the last of each.
+    pub headers: Vec<Header>,
+    /// Milliseconds since the Unix epoch; without it the node's wall clock at `send`.
+    pub timestamp_ms: Option<i64>,
+}
+
+impl ProducerRecord {
+    /// A record without key, headers, or a timestamp of its own.
+    pub fn new(partition: TopicPartition, value: impl Into<Bytes>) -> Self {
+        ProducerRecord { partition, key: None, value: value.into(), headers: Vec::new(), timestamp_ms: None }
+    }
 }
 
 /// Where a record was written.
@@ -60,4 +87,6 @@ pub struct ConsumerRecord {
     pub key: Option<Bytes>,
     /// The payload, which may be null.
     pub value: Option<Bytes>,
+    /// Headers, in order.
+    pub headers: Vec<Header>,
 }

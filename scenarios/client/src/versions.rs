@@ -18,6 +18,7 @@ fn spoken(api: ApiKey) -> Option<(i16, i16)> {
         ApiKey::FindCoordinator => (0, 5),
         ApiKey::ApiVersions => (0, 3),
         ApiKey::CreateTopics => (2, 7),
+        ApiKey::DeleteTopics => (1, 6),
         ApiKey::InitProducerId => (0, 5),
         ApiKey::AddPartitionsToTxn => (0, 3),
         ApiKey::EndTxn => (0, 5),

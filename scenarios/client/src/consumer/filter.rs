@@ -5,6 +5,7 @@
 //! loses committed records.
 
 use crate::records;
+use crate::types::Header;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
@@ -22,6 +23,7 @@ pub(crate) struct Fetched {
     pub(crate) timestamp_ms: i64,
     pub(crate) key: Option<Bytes>,
     pub(crate) value: Option<Bytes>,
+    pub(crate) headers: Vec<Header>,
 }
 
 /// What one partition's part of a response holds for the application.
@@ -68,6 +70,7 @@ pub(crate) fn filter(
                 // A batch is returned whole when it holds the offset asked for.
                 if record.offset >= position {
                     out.records.push(Fetched {
+                        headers: records::headers(&record),
                         offset: record.offset,
                         timestamp_ms: record.timestamp,
                         key: record.key,

@@ -7,7 +7,12 @@ use bytes::{BufMut, BytesMut};
 fn batch(offset: i64, producer_id: i64, values: &[&'static str], transactional: bool) -> Bytes {
     let records: Vec<Buffered> = values
         .iter()
-        .map(|value| Buffered { timestamp_ms: 5, key: None, value: Bytes::from_static(value.as_bytes()) })
+        .map(|value| Buffered {
+            timestamp_ms: 5,
+            key: None,
+            value: Bytes::from_static(value.as_bytes()),
+            headers: Vec::new(),
+        })
         .collect();
     let stamp = if transactional { Stamp { producer_id, epoch: 0, base_sequence: 0 } } else { UNSTAMPED };
     at(offset, &encode(&records, stamp, transactional))

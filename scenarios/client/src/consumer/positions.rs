@@ -10,8 +10,20 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) enum Position {
     /// Not known: to be had from `ListOffsets` with this timestamp (-2 earliest, -1 latest).
     Reset { timestamp: i64 },
+    /// Not known: to be had from the group's coordinator.
+    Committed,
     /// The offset of the next record.
     At(i64),
+}
+
+impl Position {
+    /// The offset of the next record, if it is known.
+    pub(crate) fn known(self) -> Option<i64> {
+        match self {
+            Position::At(offset) => Some(offset),
+            Position::Reset { .. } | Position::Committed => None,
+        }
+    }
 }
 
 /// Records that were fetched and not yet handed out.
@@ -99,7 +111,13 @@ mod tests {
     fn positions(offsets: &[i64], next_offset: i64) -> Positions {
         let mut positions = Positions::default();
         positions.assign(&[p0()], Position::At(0), NOW);
-        let record = |offset: &i64| Fetched { offset: *offset, timestamp_ms: 0, key: None, value: None };
+        let record = |offset: &i64| Fetched {
+            offset: *offset,
+            timestamp_ms: 0,
+            key: None,
+            value: None,
+            headers: Vec::new(),
+        };
         let buffer = Buffer { records: offsets.iter().map(record).collect(), next_offset };
         positions.0.get_mut(&p0()).unwrap().buffer = Some(buffer);
         positions

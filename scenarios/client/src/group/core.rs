@@ -48,6 +48,8 @@ pub(crate) struct Core {
     pub(crate) membership: Membership,
     /// Topics subscribed to.
     pub(crate) topics: BTreeSet<String>,
+    /// Those that it said it subscribes to when it joined last (Java's `joinedSubscription`).
+    joined_with: Option<BTreeSet<String>>,
     /// Partitions that the application has, as the next `JoinGroup` says it.
     pub(crate) owned: BTreeSet<TopicPartition>,
     /// Those who joined, if this member leads and has not assigned yet.
@@ -66,6 +68,8 @@ pub(crate) struct Core {
     pub(crate) active: bool,
     /// Calls that are left go out, then the task ends.
     pub(crate) closing: bool,
+    /// While it closes, it waits for answers without limit.
+    pub(crate) hangs: bool,
     /// The task ends at once.
     pub(crate) dropped: bool,
 }
@@ -76,6 +80,7 @@ impl Core {
             membership: Membership::new(&config, now),
             config,
             topics,
+            joined_with: None,
             owned: BTreeSet::new(),
             joined: Vec::new(),
             assigned_of: BTreeMap::new(),
@@ -88,6 +93,7 @@ impl Core {
             found: BTreeMap::new(),
             active: false,
             closing: false,
+            hangs: false,
             dropped: false,
         }
     }
@@ -169,7 +175,18 @@ impl Core {
             let generation = self.membership.generation.clone();
             return Some((Call::Offsets(self.asks, self.wanted.clone()), generation));
         }
-        self.membership.next(now).map(|(call, generation)| (Call::Membership(call), generation))
+        let (call, generation) = self.membership.next(now)?;
+        if call == membership::Call::Join {
+            self.joined_with = Some(self.topics.clone());
+        }
+        Some((Call::Membership(call), generation))
+    }
+
+    /// Joins again if it subscribes to other topics than those it joined with (`rejoinNeededOrPending`).
+    pub(crate) fn check_subscription(&mut self) {
+        if self.joined_with.as_ref().is_some_and(|joined| *joined != self.topics) {
+            self.membership.request_rejoin();
+        }
     }
 
     /// When it has something to do next, later than `now`.

@@ -22,7 +22,7 @@ mod membership;
 mod range;
 mod rebalance;
 mod reply;
-mod requests;
+pub(crate) mod requests;
 mod sticky;
 mod subscription;
 mod task;
@@ -30,7 +30,7 @@ mod task;
 pub use assignor::Assignor;
 
 use self::core::{CommitError, Committed, Core};
-use self::membership::Generation;
+pub(crate) use self::membership::Generation;
 use self::rebalance::Preparing;
 use self::task::Task;
 use crate::config::ConsumerConfig;
@@ -38,7 +38,7 @@ use crate::consumer::Consumer;
 use crate::error::Error;
 use crate::flaws::Flaws;
 use crate::types::{ConsumerRecord, TopicPartition};
-use rt::time::{Instant, sleep, sleep_until, timeout_at};
+use rt::time::{Instant, sleep_until};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -70,6 +70,15 @@ pub enum Rebalanced {
     Lost(BTreeSet<TopicPartition>),
 }
 
+/// An entry of a member's rebalance log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedRebalance {
+    /// The poll that it fell into, counted from 1; 0 before the first. What `close` gives up falls into the last.
+    pub poll: u64,
+    /// What happened.
+    pub what: Rebalanced,
+}
+
 /// As whom a member commits (Java's `ConsumerGroupMetadata`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMetadata {
@@ -98,7 +107,8 @@ pub struct Member {
     next_auto_commit: Instant,
     auto_commit: Option<oneshot::Receiver<Committed>>,
     preparing: Option<Preparing>,
-    rebalances: Vec<Rebalanced>,
+    polls: u64,
+    rebalances: Vec<LoggedRebalance>,
     /// Where it stood on partitions that it has no more; only a flawed member remembers.
     left_at: BTreeMap<TopicPartition, i64>,
 }
@@ -129,7 +139,7 @@ impl Member {
                 .partition_assignment_strategy
                 .iter()
                 .all(|assignor| assignor.is_cooperative()),
-            consumer: Consumer::new(config.clone()),
+            consumer: Consumer::of_member(config.clone()),
             owned: BTreeSet::new(),
             starting: BTreeSet::new(),
             metadata: GroupMetadata {
@@ -141,6 +151,7 @@ impl Member {
             next_auto_commit: now + Duration::from_millis(config.auto_commit_interval_ms),
             auto_commit: None,
             preparing: None,
+            polls: 0,
             rebalances: Vec::new(),
             left_at: BTreeMap::new(),
             flaws,
@@ -155,6 +166,7 @@ impl Member {
     /// `FENCED_INSTANCE_ID`.
     pub async fn poll(&mut self, timeout_ms: u64) -> Result<Vec<ConsumerRecord>, Error> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+        self.polls += 1;
         for turn in 0u64.. {
             let now = Instant::now();
             let due = self.coordinate(now)?.unwrap_or(deadline).min(deadline);
@@ -187,8 +199,21 @@ impl Member {
     /// [`Error::CommitFailed`] or [`Error::RebalanceInProgress`] when another may have the partitions;
     /// [`Error::Timeout`], after which an attempt may still take effect.
     pub async fn commit(&mut self) -> Result<(), Error> {
-        let limit = Duration::from_millis(self.config.default_api_timeout_ms);
-        self.commit_within(limit).await
+        self.commit_offsets(self.positions()).await
+    }
+
+    /// Commits `offsets`, as [`Member::commit`] does.
+    ///
+    /// # Errors
+    /// As [`Member::commit`].
+    pub async fn commit_offsets(&mut self, offsets: BTreeMap<TopicPartition, i64>) -> Result<(), Error> {
+        let deadline = Instant::now() + Duration::from_millis(self.config.default_api_timeout_ms);
+        self.commit_by(offsets, Some(deadline)).await
+    }
+
+    /// The offset of the next record; `None` while that is not known, or for a partition that it does not have.
+    pub fn position(&self, partition: &TopicPartition) -> Option<i64> {
+        self.consumer.position(partition)
     }
 
     /// The position of every partition that has one: the offset of the record after the last that was handed out.
@@ -205,7 +230,38 @@ impl Member {
 
     /// What happened to its partitions since the last call.
     pub fn take_rebalances(&mut self) -> Vec<Rebalanced> {
+        self.take_rebalance_log().into_iter().map(|logged| logged.what).collect()
+    }
+
+    /// What happened to its partitions since the last call of this or of [`Member::take_rebalances`], and in which poll.
+    pub fn take_rebalance_log(&mut self) -> Vec<LoggedRebalance> {
         std::mem::take(&mut self.rebalances)
+    }
+
+    /// The number of polls so far.
+    pub fn polls(&self) -> u64 {
+        self.polls
+    }
+
+    /// Subscribes to exactly `topics` from now on. A member that joined with others joins again when it is next polled.
+    pub fn subscribe(&mut self, topics: &[&str]) {
+        self.shared.core().topics = topics.iter().map(ToString::to_string).collect();
+        self.shared.wake.notify_one();
+    }
+
+    /// Moves to `offset`, which the next poll fetches.
+    ///
+    /// # Errors
+    /// [`Error::IllegalState`] for a partition that the member does not have.
+    pub fn seek(&mut self, partition: &TopicPartition, offset: i64) -> Result<(), Error> {
+        if !self.owned.contains(partition) {
+            return Err(Error::IllegalState("the partition is not assigned"));
+        }
+        // The committed offset is of no interest any more.
+        self.starting.remove(partition);
+        self.consumer.give(partition, Some(offset));
+        self.tell("member.seeks", &BTreeSet::from([partition.clone()]));
+        Ok(())
     }
 
     /// Goes back to the committed offset of every partition, as an application does after it aborted a transaction.
@@ -220,10 +276,11 @@ impl Member {
     /// Commits what auto-commit would, gives the partitions up, leaves the group, and closes the connections; waits up
     /// to `timeout` for that.
     pub async fn close(mut self, timeout: Duration) {
-        let deadline = Instant::now() + timeout;
+        let deadline = self.flaws.close_deadline(timeout);
+        self.shared.core().hangs = deadline.is_none();
         if self.config.enable_auto_commit {
             // As in Java, it is closed whatever became of the commit.
-            let _ = self.commit_within(timeout).await;
+            let _ = self.commit_by(self.positions(), deadline).await;
         }
         let rebalancing = self.shared.core().membership.is_rebalancing();
         self.give_up(self.owned.clone(), rebalancing);
@@ -237,28 +294,43 @@ impl Member {
             biased;
             // The task has ended, or was ended: either way nothing is left to wait for.
             _ = &mut self.task => {}
-            () = sleep_until(deadline) => {}
+            () = passes(deadline) => {}
         }
     }
 
-    async fn commit_within(&mut self, limit: Duration) -> Result<(), Error> {
-        let offsets = self.positions();
+    async fn commit_by(
+        &mut self,
+        offsets: BTreeMap<TopicPartition, i64>,
+        deadline: Option<Instant>,
+    ) -> Result<(), Error> {
         if offsets.is_empty() {
             return Ok(());
         }
-        let deadline = Instant::now() + limit;
         loop {
             let ended = self.shared.core().commit(offsets.clone());
             self.shared.wake.notify_one();
-            match timeout_at(deadline, ended).await {
-                Ok(Ok(Ok(()))) => return Ok(()),
-                Ok(Ok(Err(CommitError::Final(error)))) => return Err(error),
-                Ok(Ok(Err(CommitError::Retriable(_)))) => {}
-                Ok(Err(_)) => return Err(Error::Closed),
-                Err(_) => return Err(Error::Timeout("commit")),
+            let ended = tokio::select! {
+                biased;
+                ended = ended => ended,
+                () = passes(deadline) => return Err(Error::Timeout("commit")),
+            };
+            match ended {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(CommitError::Final(error))) => return Err(error),
+                Ok(Err(CommitError::Retriable(_))) => {}
+                Err(_) => return Err(Error::Closed),
             }
-            sleep(Duration::from_millis(self.config.retry_backoff_ms)).await;
+            let rested = Instant::now() + Duration::from_millis(self.config.retry_backoff_ms);
+            sleep_until(deadline.map_or(rested, |deadline| deadline.min(rested))).await;
         }
+    }
+}
+
+/// Waits until `deadline`, or for ever without one.
+async fn passes(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -2,7 +2,7 @@
 //! `onJoinComplete`.
 
 use super::core::{CommitError, Committed, Core};
-use super::{Member, Rebalanced};
+use super::{LoggedRebalance, Member, Rebalanced};
 use crate::error::Error;
 use crate::types::TopicPartition;
 use rt::time::Instant;
@@ -29,6 +29,7 @@ impl Member {
             return Err(error);
         }
         self.start_found(&mut core);
+        core.check_subscription();
         while core.membership.must_rejoin() {
             if core.membership.coordinator.is_none() && !core.membership.has_synced() {
                 return Ok(None);
@@ -145,7 +146,7 @@ impl Member {
         self.starting.extend(added.iter().cloned());
         core.want(self.starting.clone());
         self.tell("member.assigned", &added);
-        self.rebalances.push(Rebalanced::Assigned(added));
+        self.log(Rebalanced::Assigned(added));
     }
 
     /// Starts partitions whose committed offset is known.
@@ -156,6 +157,10 @@ impl Member {
             }
             let remembered = self.left_at.remove(&partition);
             self.consumer.give(&partition, remembered.or(committed));
+            let why = if remembered.is_some() { "memory" } else { "committed" };
+            if let Some(offset) = remembered.or(committed) {
+                self.consumer.tell_moved(&partition, why, None, Some(offset));
+            }
         }
     }
 
@@ -181,7 +186,11 @@ impl Member {
         core.want(self.starting.clone());
         self.tell(if lost { "member.lost" } else { "member.revoked" }, &partitions);
         let told = if lost { Rebalanced::Lost(partitions) } else { Rebalanced::Revoked(partitions) };
-        self.rebalances.push(told);
+        self.log(told);
+    }
+
+    fn log(&mut self, what: Rebalanced) {
+        self.rebalances.push(LoggedRebalance { poll: self.polls, what });
     }
 
     pub(super) fn tell(&self, what: &'static str, partitions: &BTreeSet<TopicPartition>) {

@@ -5,6 +5,7 @@ use super::core::Core;
 use super::membership::{Generation, JoinAnswer};
 use super::subscription::{Subscription, decode_assignment};
 use crate::codes;
+use crate::config::ConsumerConfig;
 use crate::network::Answer;
 use crate::node::Failure;
 use crate::types::TopicPartition;
@@ -32,17 +33,17 @@ fn text(text: &str) -> StrBytes {
     StrBytes::from_string(text.to_string())
 }
 
-fn group(core: &Core) -> GroupId {
-    GroupId(text(core.config.group_id.as_deref().unwrap_or_default()))
+fn group(config: &ConsumerConfig) -> GroupId {
+    GroupId(text(config.group_id.as_deref().unwrap_or_default()))
 }
 
-fn instance(core: &Core) -> Option<StrBytes> {
-    core.config.group_instance_id.as_deref().map(text)
+fn instance(config: &ConsumerConfig) -> Option<StrBytes> {
+    config.group_instance_id.as_deref().map(text)
 }
 
 /// Versions up to 3 have one key, later ones (`batched`) a list.
-pub(crate) fn find_coordinator(core: &Core, batched: bool) -> FindCoordinatorRequest {
-    let (request, key) = (FindCoordinatorRequest::default().with_key_type(KEY_TYPE_GROUP), group(core).0);
+pub(crate) fn find_coordinator(config: &ConsumerConfig, batched: bool) -> FindCoordinatorRequest {
+    let (request, key) = (FindCoordinatorRequest::default().with_key_type(KEY_TYPE_GROUP), group(config).0);
     if batched { request.with_coordinator_keys(vec![key]) } else { request.with_key(key) }
 }
 
@@ -61,11 +62,11 @@ pub(crate) fn join(core: &Core, as_whom: &Generation) -> JoinGroupRequest {
         JoinGroupRequestProtocol::default().with_name(text(assignor.name())).with_metadata(metadata)
     });
     JoinGroupRequest::default()
-        .with_group_id(group(core))
+        .with_group_id(group(&core.config))
         .with_session_timeout_ms(core.config.session_timeout_ms as i32)
         .with_rebalance_timeout_ms(core.config.max_poll_interval_ms as i32)
         .with_member_id(text(&as_whom.member_id))
-        .with_group_instance_id(instance(core))
+        .with_group_instance_id(instance(&core.config))
         .with_protocol_type(CONSUMER)
         .with_protocols(protocols.collect())
 }
@@ -112,10 +113,10 @@ pub(crate) fn sync(core: &Core, as_whom: &Generation, assignments: &[(String, By
         SyncGroupRequestAssignment::default().with_member_id(text(member)).with_assignment(assignment.clone())
     });
     SyncGroupRequest::default()
-        .with_group_id(group(core))
+        .with_group_id(group(&core.config))
         .with_generation_id(as_whom.id)
         .with_member_id(text(&as_whom.member_id))
-        .with_group_instance_id(instance(core))
+        .with_group_instance_id(instance(&core.config))
         .with_protocol_type(Some(CONSUMER))
         .with_protocol_name(as_whom.protocol.as_deref().map(text))
         .with_assignments(assignments.collect())
@@ -135,19 +136,19 @@ pub(crate) fn synced(answer: Answer) -> Result<Result<Synced, i16>, Failure> {
 
 pub(crate) fn heartbeat(core: &Core, as_whom: &Generation) -> HeartbeatRequest {
     HeartbeatRequest::default()
-        .with_group_id(group(core))
+        .with_group_id(group(&core.config))
         .with_generation_id(as_whom.id)
         .with_member_id(text(&as_whom.member_id))
-        .with_group_instance_id(instance(core))
+        .with_group_instance_id(instance(&core.config))
 }
 
 pub(crate) fn leave(core: &Core, as_whom: &Generation) -> LeaveGroupRequest {
     let member = MemberIdentity::default().with_member_id(text(&as_whom.member_id));
-    LeaveGroupRequest::default().with_group_id(group(core)).with_members(vec![member])
+    LeaveGroupRequest::default().with_group_id(group(&core.config)).with_members(vec![member])
 }
 
 pub(crate) fn commit(
-    core: &Core,
+    config: &ConsumerConfig,
     as_whom: &Generation,
     offsets: &BTreeMap<TopicPartition, i64>,
 ) -> OffsetCommitRequest {
@@ -162,10 +163,10 @@ pub(crate) fn commit(
         OffsetCommitRequestTopic::default().with_name(TopicName(text(topic))).with_partitions(partitions)
     });
     OffsetCommitRequest::default()
-        .with_group_id(group(core))
+        .with_group_id(group(config))
         .with_generation_id_or_member_epoch(as_whom.id)
         .with_member_id(text(&as_whom.member_id))
-        .with_group_instance_id(instance(core))
+        .with_group_instance_id(instance(config))
         .with_topics(topics.collect())
 }
 
@@ -176,8 +177,32 @@ pub(crate) fn committed(answer: Answer) -> Result<Vec<i16>, Failure> {
     Ok(partitions.map(|partition| partition.error_code).collect())
 }
 
+/// What became of a commit, in a word: `codes` is `None` without an answer.
+pub(crate) fn commit_outcome(codes: Option<&[i16]>) -> &'static str {
+    match codes {
+        Some(codes) if codes.iter().all(|code| *code == codes::NONE) => "done",
+        Some(codes) if codes.iter().all(|code| is_refusal(*code)) => "refused",
+        _ => "unknown",
+    }
+}
+
+/// Whether a commit with this code will have no effect after the answer.
+fn is_refusal(code: i16) -> bool {
+    matches!(
+        code,
+        codes::ILLEGAL_GENERATION
+            | codes::UNKNOWN_MEMBER_ID
+            | codes::REBALANCE_IN_PROGRESS
+            | codes::FENCED_INSTANCE_ID
+            | codes::UNKNOWN_TOPIC_OR_PARTITION
+    )
+}
+
 /// Java asks for decided offsets only, whatever its isolation level (KIP-447).
-pub(crate) fn offset_fetch(core: &Core, partitions: &BTreeSet<TopicPartition>) -> OffsetFetchRequest {
+pub(crate) fn offset_fetch(
+    config: &ConsumerConfig,
+    partitions: &BTreeSet<TopicPartition>,
+) -> OffsetFetchRequest {
     let mut topics: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
     for partition in partitions {
         topics.entry(&partition.topic).or_default().push(partition.partition);
@@ -188,7 +213,7 @@ pub(crate) fn offset_fetch(core: &Core, partitions: &BTreeSet<TopicPartition>) -
             .with_partition_indexes(partitions)
     });
     let asked =
-        OffsetFetchRequestGroup::default().with_group_id(group(core)).with_topics(Some(topics.collect()));
+        OffsetFetchRequestGroup::default().with_group_id(group(config)).with_topics(Some(topics.collect()));
     OffsetFetchRequest::default().with_groups(vec![asked]).with_require_stable(true)
 }
 

@@ -91,6 +91,9 @@ impl Task {
         if core.dropped {
             return true;
         }
+        if core.hangs {
+            self.network.wait_for_ever(now);
+        }
         self.network.tick(now);
         let completions = self.network.take_completions();
         let told = !completions.is_empty();
@@ -101,6 +104,7 @@ impl Task {
             }
         }
         core.membership.tick(now);
+        core.topics.iter().for_each(|topic| self.network.metadata.want(topic));
         self.sync_metadata(&mut core);
         if let Some(node) = core.membership.hang_up.take() {
             self.network.hang_up(node, now);
@@ -112,7 +116,8 @@ impl Task {
             shared.changed.notify_one();
         }
         let busy = core.membership.coordinator.is_some_and(|node| self.network.is_busy(node));
-        core.closing && !busy && (core.is_idle() || core.membership.coordinator.is_none())
+        let given_up = core.membership.coordinator.is_none() && !core.hangs;
+        core.closing && !busy && (core.is_idle() || given_up)
     }
 
     fn next_due(&self, now: Instant) -> Instant {
@@ -185,7 +190,7 @@ impl Task {
         self.network.looked_up();
         self.looking_up = true;
         let batched = self.network.serves(node, ApiKey::FindCoordinator).is_some_and(|version| version > 3);
-        let request = requests::find_coordinator(core, batched);
+        let request = requests::find_coordinator(&core.config, batched);
         let label = format!("FindCoordinator group client={}", core.config.client_id);
         self.network.send(node, &request, i16::MAX, Tag::Lookup, || label, now);
     }
@@ -220,7 +225,7 @@ impl Task {
                 network.send(node, &request, i16::MAX, tag, || label("LeaveGroup"), now);
             }
             Call::Commit(commit) => {
-                let request = requests::commit(core, &as_whom, &commit.offsets);
+                let request = requests::commit(&core.config, &as_whom, &commit.offsets);
                 tell_commit(core, &as_whom, &commit);
                 network.send(
                     node,
@@ -232,7 +237,7 @@ impl Task {
                 );
             }
             Call::Offsets(number, partitions) => {
-                let request = requests::offset_fetch(core, &partitions);
+                let request = requests::offset_fetch(&core.config, &partitions);
                 rt::event!("member.asks", client = &core.config.client_id, number = number);
                 let tag = tag(Call::Offsets(number, partitions));
                 network.send(node, &request, i16::MAX, tag, || label("OffsetFetch"), now);
@@ -358,25 +363,9 @@ fn tell_commit(core: &Core, as_whom: &Generation, commit: &Commit) {
 
 /// `codes` is `None` without an answer.
 fn tell_commit_end(core: &Core, commit: &Commit, codes: Option<&[i16]>) {
-    let outcome = match codes {
-        Some(codes) if codes.iter().all(|code| *code == codes::NONE) => "done",
-        Some(codes) if codes.iter().all(|code| is_refusal(*code)) => "refused",
-        _ => "unknown",
-    };
+    let outcome = requests::commit_outcome(codes);
     let client = &core.config.client_id;
     rt::event!("member.commit_end", client = client, number = commit.number, outcome = outcome);
-}
-
-/// Whether a commit with this code will have no effect after the answer.
-fn is_refusal(code: i16) -> bool {
-    matches!(
-        code,
-        codes::ILLEGAL_GENERATION
-            | codes::UNKNOWN_MEMBER_ID
-            | codes::REBALANCE_IN_PROGRESS
-            | codes::FENCED_INSTANCE_ID
-            | codes::UNKNOWN_TOPIC_OR_PARTITION
-    )
 }
 
 fn tell_offsets(core: &Core, number: u64, found: &Result<requests::Offsets, i16>) {

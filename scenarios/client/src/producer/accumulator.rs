@@ -257,7 +257,8 @@ mod tests {
     }
 
     fn append(accumulator: &mut Accumulator) -> oneshot::Receiver<Result<RecordMetadata, Error>> {
-        let record = Buffered { timestamp_ms: 0, key: None, value: Bytes::from_static(b"v") };
+        let value = Bytes::from_static(b"v");
+        let record = Buffered { timestamp_ms: 0, key: None, value, headers: Vec::new() };
         accumulator.append(&p0(), record, Some(1), START)
     }
 

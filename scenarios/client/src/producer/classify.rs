@@ -28,6 +28,10 @@ pub(crate) enum Verdict {
     },
     /// The producer is of no further use.
     Fatal,
+    /// Nobody knows what became of it, and it is not sent again. Only clients with limits.
+    GiveUp,
+    /// The transaction must be aborted, by a new epoch alone. Only clients with limits.
+    Reload,
 }
 
 /// What `code` in the answer to `rpc` means, under the second transaction protocol or the first.

@@ -80,8 +80,12 @@ impl Core {
             return Err(Error::Closed);
         }
         self.transactions.may_send()?;
-        let buffered =
-            Buffered { timestamp_ms: wall_ms(), key: record.key.clone(), value: record.value.clone() };
+        let buffered = Buffered {
+            timestamp_ms: record.timestamp_ms.unwrap_or_else(wall_ms),
+            key: record.key.clone(),
+            value: record.value.clone(),
+            headers: record.headers.clone(),
+        };
         let size_bytes = buffered.size_bytes();
         if size_bytes > self.config.max_request_size {
             return Err(Error::RecordTooLarge { size_bytes });
@@ -172,6 +176,18 @@ impl Core {
     pub(crate) fn renumber(&mut self) {
         let accumulator = &self.accumulator;
         let moved = self.sequences.restart(|id| accumulator.get(id).map_or(0, |batch| batch.count()));
+        self.restamp(moved);
+    }
+
+    /// The broker has forgotten the producer on `partition`: sequences start at 0 there, under the same epoch.
+    pub(crate) fn renumber_one(&mut self, partition: &TopicPartition) {
+        let accumulator = &self.accumulator;
+        let count_of = |id| accumulator.get(id).map_or(0, |batch| batch.count());
+        let moved = self.sequences.restart_one(partition, count_of);
+        self.restamp(moved);
+    }
+
+    fn restamp(&mut self, moved: Vec<(u64, i32)>) {
         let (producer_id, epoch) = (self.transactions.producer_id, self.transactions.epoch);
         for (id, base_sequence) in moved {
             if let Some(batch) = self.accumulator.get_mut(id) {

@@ -9,9 +9,10 @@
 //! * [`transaction`]: the transaction manager
 //! * [`classify`]: what each error code means to each transactional request
 //! * [`outcome`]: what becomes of a batch when its request ends
-//! * [`sender`]: the loop
+//! * [`sender`], [`batches`]: the loop
 
 mod accumulator;
+mod batches;
 mod classify;
 mod core;
 mod outcome;
@@ -159,7 +160,8 @@ impl Producer {
     ///
     /// # Errors
     /// [`Error::Timeout`] after `max.block.ms`: the request goes on, its outcome is unknown, and only
-    /// `commit_transaction` again is legal (or giving the producer up).
+    /// `commit_transaction` again is legal (or giving the producer up). [`Error::OutcomeUnknown`] from a client with
+    /// [limits](crate::Persistence): only `abort_transaction` is of use then.
     pub async fn commit_transaction(&self) -> Result<(), Error> {
         self.end(true, "commit_transaction").await
     }
@@ -188,18 +190,22 @@ impl Producer {
     }
 
     async fn end(&self, commit: bool, what: &'static str) -> Result<(), Error> {
-        let (txn, wait) = {
+        let (txn, wait, ends_nothing) = {
             let mut core = self.shared.core();
             let asked_before = core.transactions.is_pending();
+            let ends_nothing = core.transactions.ends_nothing();
             let wait = core.transactions.end(commit)?;
             let txn = core.transactions.number();
-            if !asked_before {
+            if !asked_before && !ends_nothing {
                 rt::event!("producer.ending", id = &self.id, txn = txn, committed = commit);
             }
-            (txn, wait)
+            (txn, wait, ends_nothing)
         };
         self.shared.wake.notify_one();
         let result = self.wait(wait, what).await;
+        if ends_nothing {
+            return result;
+        }
         let outcome = result.as_ref().err().map_or("ok", Error::word);
         rt::event!("producer.end", id = &self.id, txn = txn, committed = commit, outcome = outcome);
         result
@@ -210,7 +216,10 @@ impl Producer {
         let result = match timeout_at(deadline, wait.wait_for(Option::is_some)).await {
             Ok(Ok(result)) => result.unwrap_or(Err(Error::Closed)),
             Ok(Err(_)) => Err(Error::Closed),
-            Err(_) => return Err(Error::Timeout(what)),
+            Err(_) => {
+                self.shared.core().transactions.timed_out(what);
+                return Err(Error::Timeout(what));
+            }
         };
         self.shared.core().transactions.acknowledge();
         result

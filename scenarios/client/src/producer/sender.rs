@@ -13,14 +13,13 @@ use crate::error::Error;
 use crate::network::{Answer, Completion, Network};
 use crate::node::{Failure, NetworkConfig};
 use crate::types::TopicPartition;
-use kafka_protocol::messages::{ApiKey, ProduceRequest};
+use kafka_protocol::messages::ApiKey;
 use rt::time::{Instant, sleep, sleep_until};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What a request was for.
-enum Tag {
+pub(super) enum Tag {
     Produce(Vec<(u64, TopicPartition)>),
     Transactional(TxnRequest),
 }
@@ -52,7 +51,7 @@ enum Next {
 /// The task's state.
 pub(crate) struct Sender {
     shared: Arc<Shared>,
-    network: Network<Tag>,
+    pub(super) network: Network<Tag>,
     slot: Slot,
     request_timeout: Duration,
     retry_backoff: Duration,
@@ -196,7 +195,7 @@ impl Sender {
                 let request = core.transactions.next_request(core.accumulator.has_incomplete())?;
                 match self.target(core, &request, now) {
                     Some(node) => Waiting { request, node, since: now, rested: false },
-                    None => return Some(self.no_target(core, request)),
+                    None => return Some(self.no_target(core, request, now)),
                 }
             }
         };
@@ -215,10 +214,10 @@ impl Sender {
         }
     }
 
-    fn no_target(&mut self, core: &mut Core, request: TxnRequest) -> Next {
+    fn no_target(&mut self, core: &mut Core, request: TxnRequest, now: Instant) -> Next {
         let coordinator = needs_coordinator(core, &request);
         let call = request.call.clone();
-        core.transactions.put_back(request);
+        core.transactions.put_back(request, now);
         if coordinator {
             core.transactions.lookup_for(&call);
             Next::Again
@@ -232,7 +231,7 @@ impl Sender {
         let node = waiting.node;
         if !self.network.ready(node, now) {
             if self.network.backing_off(node, now) || waiting.since + self.request_timeout <= now {
-                return self.no_target(core, waiting.request);
+                return self.no_target(core, waiting.request, now);
             }
             self.slot = Slot::Waiting(waiting);
             return Next::Wait;
@@ -243,7 +242,7 @@ impl Sender {
             self.slot = Slot::Waiting(waiting);
             return Next::Sleep(backoff);
         }
-        core.transactions.sent(&mut waiting.request);
+        core.transactions.sent(&mut waiting.request, now);
         self.slot = Slot::InFlight;
         self.send_transactional(core, node, waiting.request, now);
         Next::Wait
@@ -310,103 +309,15 @@ impl Sender {
             self.network.learn(*node, address, now);
         }
         let before = (core.transactions.producer_id, core.transactions.epoch);
-        core.transactions.ended(request, reply);
+        core.transactions.ended(request, reply, now);
         if before != (core.transactions.producer_id, core.transactions.epoch) {
             core.renumber();
-        }
-    }
-
-    // ---- batches ----
-
-    /// Sends one request to every node that leads a partition with something to send; whether any was sent.
-    fn produce(&mut self, core: &mut Core, now: Instant) -> bool {
-        let mut by_node: BTreeMap<i32, Vec<TopicPartition>> = BTreeMap::new();
-        for partition in core.accumulator.partitions() {
-            if core.may_drain(&partition, now) {
-                match core.leaders.get(&partition) {
-                    Some(node) => by_node.entry(*node).or_default().push(partition),
-                    None => self.network.metadata.request_update(),
-                }
-            }
-        }
-        let mut sent = false;
-        for (node, partitions) in by_node {
-            if self.network.ready(node, now) {
-                sent = true;
-                self.send_batches(core, node, &partitions, now);
-            }
-        }
-        sent
-    }
-
-    fn send_batches(&mut self, core: &mut Core, node: i32, partitions: &[TopicPartition], now: Instant) {
-        let mut ids = Vec::new();
-        let mut batches = Vec::new();
-        for partition in partitions {
-            if let Some((id, bytes)) = core.drain(partition) {
-                ids.push((id, partition.clone()));
-                batches.push((partition.clone(), bytes));
-            }
-        }
-        let request = requests::produce(core, &batches);
-        let label = || requests::produce_label(core, &batches);
-        if core.config.acks != 0 {
-            return self.network.send(node, &request, produce_cap(core), Tag::Produce(ids), label, now);
-        }
-        match self.network.send_unanswered(node, &request, label, now) {
-            Ok(()) => ids.into_iter().for_each(|(id, _)| core.batch_acknowledged(id, -1)),
-            Err(failure) => self.produced(core, ids, Err(failure), now),
-        }
-    }
-
-    fn produced(
-        &mut self,
-        core: &mut Core,
-        batches: Vec<(u64, TopicPartition)>,
-        answer: Result<Answer, Failure>,
-        now: Instant,
-    ) {
-        let results = answer.and_then(Answer::decode::<ProduceRequest>).map(|response| {
-            let topics = response.responses.into_iter();
-            topics
-                .flat_map(|topic| {
-                    let name = topic.name.to_string();
-                    topic.partition_responses.into_iter().map(move |result| {
-                        (
-                            TopicPartition::new(name.clone(), result.index),
-                            (result.error_code, result.base_offset),
-                        )
-                    })
-                })
-                .collect::<BTreeMap<_, _>>()
-        });
-        for (id, partition) in batches {
-            let (code, base_offset) = match &results {
-                // A partition left out of the answer is as good as unanswered.
-                Ok(results) => results.get(&partition).copied().unwrap_or((codes::NETWORK_EXCEPTION, -1)),
-                Err(Failure::TimedOut) => (codes::REQUEST_TIMED_OUT, -1),
-                Err(Failure::UnsupportedVersion) => (codes::UNSUPPORTED_VERSION, -1),
-                Err(Failure::Disconnected | Failure::Malformed) => (codes::NETWORK_EXCEPTION, -1),
-            };
-            if code == codes::NONE {
-                core.batch_acknowledged(id, base_offset);
-            } else {
-                core.batch_refused(id, code, base_offset, now);
-            }
-            if codes::blames_metadata(code) {
-                self.network.metadata.request_update();
-            }
         }
     }
 }
 
 /// How long the loop waits when nothing is due: metadata is always due some day, so this is never the reason to wake.
 const IDLE: Duration = Duration::from_secs(3_600);
-
-/// Version 12 of `Produce` brings partitions into the transaction by itself (TV2).
-fn produce_cap(core: &Core) -> i16 {
-    if core.transactions.speaks_second_protocol() { 12 } else { 11 }
-}
 
 /// Version 5 of `EndTxn` moves to the next epoch (TV2).
 fn end_txn_cap(core: &Core) -> i16 {

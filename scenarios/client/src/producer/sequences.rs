@@ -19,6 +19,8 @@ struct Partition {
     next: i32,
     /// Of the last record acknowledged, in this epoch.
     last_acked: Option<i32>,
+    /// The offset of the last record acknowledged, as far as brokers have said.
+    last_acked_offset: Option<i64>,
     /// Batches with a sequence that are not finished: base sequence and batch id, in the order they were drained.
     in_flight: Vec<(i32, u64)>,
     /// A batch expired whose sequence the broker may or may not have seen.
@@ -44,9 +46,18 @@ impl Sequences {
         self.0.get(partition)?.in_flight.first().map(|(_, batch)| *batch)
     }
 
-    /// `batch` was acknowledged.
-    pub(crate) fn acknowledged(&mut self, partition: &TopicPartition, batch: u64, count: i32) {
+    /// `batch` was acknowledged at `base_offset`; -1 if the broker does not say.
+    pub(crate) fn acknowledged(
+        &mut self,
+        partition: &TopicPartition,
+        batch: u64,
+        count: i32,
+        base_offset: i64,
+    ) {
         let Some(state) = self.0.get_mut(partition) else { return };
+        if base_offset >= 0 {
+            state.last_acked_offset = state.last_acked_offset.max(Some(base_offset + i64::from(count) - 1));
+        }
         if let Some(base) = state.remove(batch) {
             let last = plus(base, count - 1);
             // An older batch that is acknowledged late does not move it back.
@@ -76,6 +87,16 @@ impl Sequences {
                 (*batch, *sequence)
             })
             .collect()
+    }
+
+    /// The offset of the last record of `partition` that was acknowledged; -1 for none.
+    pub(crate) fn last_acked_offset(&self, partition: &TopicPartition) -> i64 {
+        self.0.get(partition).and_then(|state| state.last_acked_offset).unwrap_or(-1)
+    }
+
+    /// Forgets all of `partition`: the next sequence is 0.
+    pub(crate) fn forget(&mut self, partition: &TopicPartition) {
+        self.0.remove(partition);
     }
 
     /// Whether `batch` is the one the broker expects next.
@@ -114,18 +135,16 @@ impl Sequences {
     /// Gives the unfinished batches of every partition new sequences from 0, in order, for a new epoch.
     /// `count_of` says how many records a batch has.
     pub(crate) fn restart(&mut self, count_of: impl Fn(u64) -> i32) -> Vec<(u64, i32)> {
-        let mut moved = Vec::new();
-        for state in self.0.values_mut() {
-            state.next = 0;
-            state.last_acked = None;
-            state.unresolved = false;
-            for (base, batch) in &mut state.in_flight {
-                *base = state.next;
-                state.next = plus(state.next, count_of(*batch));
-                moved.push((*batch, *base));
-            }
-        }
-        moved
+        self.0.values_mut().flat_map(|state| state.restart(&count_of)).collect()
+    }
+
+    /// As [`Sequences::restart`], of one partition.
+    pub(crate) fn restart_one(
+        &mut self,
+        partition: &TopicPartition,
+        count_of: impl Fn(u64) -> i32,
+    ) -> Vec<(u64, i32)> {
+        self.0.get_mut(partition).map_or_else(Vec::new, |state| state.restart(&count_of))
     }
 }
 
@@ -133,6 +152,19 @@ impl Partition {
     fn remove(&mut self, batch: u64) -> Option<i32> {
         let at = self.in_flight.iter().position(|(_, found)| *found == batch)?;
         Some(self.in_flight.remove(at).0)
+    }
+
+    fn restart(&mut self, count_of: &impl Fn(u64) -> i32) -> Vec<(u64, i32)> {
+        self.next = 0;
+        self.last_acked = None;
+        self.unresolved = false;
+        let mut moved = Vec::new();
+        for (base, batch) in &mut self.in_flight {
+            *base = self.next;
+            self.next = plus(self.next, count_of(*batch));
+            moved.push((*batch, *base));
+        }
+        moved
     }
 
     fn expected(&self) -> i32 {
@@ -176,7 +208,7 @@ mod tests {
         assert!(!sequences.resolve(), "batch 2 is still in flight");
         assert!(sequences.is_unresolved(&p0()));
         // Batch 2 was appended, so batch 1 must have been: no gap.
-        sequences.acknowledged(&p0(), 2, 1);
+        sequences.acknowledged(&p0(), 2, 1, -1);
         assert!(!sequences.resolve());
         sequences.assign(&p0(), 3, 1);
         sequences.failed(&p0(), 3, 1, false);
@@ -188,7 +220,8 @@ mod tests {
     fn a_new_epoch_renumbers_from_zero() {
         let mut sequences = Sequences::default();
         sequences.assign(&p0(), 1, 4);
-        sequences.acknowledged(&p0(), 1, 4);
+        sequences.acknowledged(&p0(), 1, 4, 10);
+        assert_eq!(sequences.last_acked_offset(&p0()), 13);
         sequences.assign(&p0(), 2, 2);
         sequences.assign(&p0(), 3, 1);
         assert_eq!(sequences.restart(|batch| if batch == 2 { 2 } else { 1 }), [(2, 0), (3, 2)]);

@@ -5,10 +5,11 @@
 //! coordinator has been looked up: there is no limit to that, only the application's wait is bounded.
 //!
 //! Here: state, what the application asks for, and which request goes next. `request`: the requests and their queue.
-//! `reply`: what their answers change.
+//! `reply`: what their answers change. `unconfirmed`: what clients do that give a request up.
 
 mod reply;
 mod request;
+mod unconfirmed;
 
 pub(crate) use request::{Call, GroupOffsets, Reply, TxnRequest};
 
@@ -20,6 +21,7 @@ use crate::flaws::{Flaws, Model};
 use crate::producer::classify::Rpc;
 use crate::told::Told;
 use crate::types::TopicPartition;
+use rt::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -73,6 +75,10 @@ pub(crate) struct TransactionManager {
     epoch_bump_required: bool,
     /// A copy of a request of this transaction may still be under way.
     suspicious: bool,
+    /// Only a client with limits: the next thing is a new epoch, and it aborts.
+    reload_required: bool,
+    /// Counts operations given up: the ends of their requests concern nobody.
+    round: u64,
     queue: BTreeMap<(u8, u64), TxnRequest>,
     queued: u64,
     pending: Option<(Operation, Wait)>,
@@ -99,6 +105,8 @@ impl TransactionManager {
             started: false,
             epoch_bump_required: false,
             suspicious: false,
+            reload_required: false,
+            round: 0,
             queue: BTreeMap::new(),
             queued: 0,
             pending: None,
@@ -223,6 +231,11 @@ impl TransactionManager {
     pub(crate) fn end(&mut self, commit: bool) -> Result<Wait, Error> {
         let operation = if commit { Operation::Commit } else { Operation::Abort };
         self.operation(operation, |this| {
+            if this.ends_nothing() {
+                let (result, wait) = outcome();
+                result.tell(Some(Ok(())));
+                return Ok(wait);
+            }
             let aborts_error = !commit && this.state == State::AbortableError;
             if !aborts_error {
                 this.fail_with_last_error()?;
@@ -235,6 +248,9 @@ impl TransactionManager {
     }
 
     fn begin_end(&mut self, committed: bool) -> Wait {
+        if self.reload_required {
+            return self.abort_by_reload();
+        }
         let pid_unknown = matches!(self.last_error, Some(Error::Kafka(codes::INVALID_PRODUCER_ID_MAPPING)));
         self.state = if committed { State::Committing } else { State::Aborting };
         if !committed {
@@ -322,7 +338,7 @@ impl TransactionManager {
                 && !lookup_for_abort
             {
                 self.refuse(request, error);
-                return None;
+                continue;
             }
             if ends && !self.started {
                 // Nothing was added to the transaction, so the coordinator need not hear of its end.
@@ -334,8 +350,10 @@ impl TransactionManager {
     }
 
     /// `request` goes out now.
-    pub(crate) fn sent(&mut self, request: &mut TxnRequest) {
+    pub(crate) fn sent(&mut self, request: &mut TxnRequest, now: Instant) {
         request.tries += 1;
+        request.attempts += 1;
+        request.since.get_or_insert(now);
         if request.tries > 1 {
             let call = format!("{:?}", request.call.rpc());
             rt::event!(
@@ -349,9 +367,8 @@ impl TransactionManager {
     }
 
     /// Puts a request back that could not be sent.
-    pub(crate) fn put_back(&mut self, request: TxnRequest) {
-        let backoff_ms = self.retry_backoff_ms;
-        self.retry(request, backoff_ms);
+    pub(crate) fn put_back(&mut self, request: TxnRequest, now: Instant) {
+        self.again(request, codes::NETWORK_EXCEPTION, self.retry_backoff_ms, now);
     }
 
     /// Forgets the coordinator that `call` goes to and asks who it is now.

@@ -5,13 +5,17 @@ use super::{State, TransactionManager};
 use crate::codes;
 use crate::error::Error;
 use crate::producer::classify::{Rpc, Verdict, classify};
+use rt::time::Instant;
 
 impl TransactionManager {
     /// Takes in the end of `request`.
-    pub(crate) fn ended(&mut self, request: TxnRequest, reply: Reply) {
+    pub(crate) fn ended(&mut self, request: TxnRequest, reply: Reply, now: Instant) {
         let rpc = request.call.rpc();
+        if request.round != self.round && rpc != Rpc::FindCoordinator {
+            return;
+        }
         let code = match &reply {
-            Reply::Lost => return self.lost(request),
+            Reply::Lost => return self.lost(request, now),
             Reply::Coordinator { code, .. }
             | Reply::Producer { code, .. }
             | Reply::Offsets(code)
@@ -24,19 +28,24 @@ impl TransactionManager {
             }
             _ => Error::of_transactional(code),
         };
-        match classify(rpc, code, self.speaks_second_protocol()) {
+        match self.verdict(rpc, code) {
             Verdict::Done => self.succeeded(request, reply),
             Verdict::Retry => {
                 self.suspect_copies_of(&request, code);
                 let busy = code == codes::CONCURRENT_TRANSACTIONS && rpc == Rpc::AddPartitionsToTxn;
                 // Java waits less for the end of the previous transaction.
                 let backoff_ms = if busy && self.partitions.is_empty() { 20 } else { self.retry_backoff_ms };
-                self.retry(request, backoff_ms);
+                self.again(request, code, backoff_ms, now);
             }
             Verdict::Relocate => {
                 self.suspect_copies_of(&request, code);
                 self.lookup_for(&request.call);
-                self.put_back(request);
+                self.again(request, code, self.retry_backoff_ms, now);
+            }
+            Verdict::GiveUp => self.give_up(request, code),
+            Verdict::Reload => {
+                self.needs_reload(Error::Kafka(code));
+                self.refuse(request, Error::Kafka(code));
             }
             Verdict::Abortable { .. }
                 if rpc == Rpc::InitProducerId && code != codes::TRANSACTION_ABORTABLE =>
@@ -56,12 +65,12 @@ impl TransactionManager {
         }
     }
 
-    fn lost(&mut self, request: TxnRequest) {
+    fn lost(&mut self, request: TxnRequest, now: Instant) {
         self.suspect_copies_of(&request, codes::NETWORK_EXCEPTION);
         if request.call.rpc() != Rpc::FindCoordinator && self.is_transactional() {
             self.lookup_for(&request.call);
         }
-        self.put_back(request);
+        self.put_back(request, now);
     }
 
     /// The request will be sent again. Only an answer that it was refused unseen
@@ -120,15 +129,11 @@ impl TransactionManager {
         // Under TV2 the next epoch is there already.
         let distrust =
             self.suspicious && !self.model.flaws.reuse_epoch_after_resend && !self.speaks_second_protocol();
-        self.last_error = None;
-        self.started = false;
-        self.suspicious = false;
-        self.partitions.clear();
-        self.new_partitions.clear();
-        if bump_queued || self.epoch_bump_required || distrust {
+        let bump_required = self.epoch_bump_required;
+        self.forget_transaction();
+        if bump_queued || bump_required || distrust {
             self.state = State::Initializing;
-            self.epoch_bump_required = false;
-            if bump_queued {
+            if bump_queued || (!distrust && self.model.flaws.forget_bump_while_aborting) {
                 self.resolve(request, Ok(()));
             } else {
                 // The application learns of the end together with the new epoch, without which it cannot go on.
@@ -138,6 +143,16 @@ impl TransactionManager {
             self.state = State::Ready;
             self.resolve(request, Ok(()));
         }
+    }
+
+    /// Nothing of the last transaction is left.
+    pub(super) fn forget_transaction(&mut self) {
+        self.last_error = None;
+        self.started = false;
+        self.suspicious = false;
+        self.epoch_bump_required = false;
+        self.partitions.clear();
+        self.new_partitions.clear();
     }
 
     /// The transaction has failed and must be aborted.
@@ -159,8 +174,9 @@ impl TransactionManager {
         self.last_error = Some(error);
     }
 
-    /// A batch of this transaction failed for good (Java's `maybeTransitionToErrorState`).
-    pub(crate) fn batch_failed(&mut self, error: &Error) {
+    /// A batch of this transaction failed for good (Java's `maybeTransitionToErrorState`). `keeps_epoch`: whatever became
+    /// of it, no new epoch is asked for.
+    pub(crate) fn batch_failed(&mut self, error: &Error, keeps_epoch: bool) {
         let fatal = matches!(
             error,
             Error::ProducerFenced
@@ -175,7 +191,7 @@ impl TransactionManager {
             self.fatal(error.clone());
         } else if self.is_transactional() {
             // Java asks for no new epoch while it is completing, even if the batch may yet be appended.
-            self.epoch_bump_required |= self.bumps_epochs() && !self.is_completing();
+            self.epoch_bump_required |= self.bumps_epochs() && !self.is_completing() && !keeps_epoch;
             self.abortable(error.clone());
         }
     }
@@ -216,7 +232,7 @@ impl TransactionManager {
         self.resolve(request, Err(told));
     }
 
-    fn resolve(&mut self, request: TxnRequest, outcome: Result<(), Error>) {
+    pub(super) fn resolve(&mut self, request: TxnRequest, outcome: Result<(), Error>) {
         if let Some(result) = request.result {
             result.tell(Some(outcome));
         }

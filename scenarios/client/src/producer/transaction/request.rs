@@ -6,6 +6,7 @@ use crate::group::GroupMetadata;
 use crate::producer::classify::Rpc;
 use crate::told::Teller;
 use crate::types::TopicPartition;
+use rt::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -82,6 +83,12 @@ pub(crate) struct TxnRequest {
     pub(crate) tries: u32,
     /// How long the sender sleeps before it is sent.
     pub(crate) backoff_ms: u64,
+    /// What its limits count: when it was first tried, and how often it was sent since.
+    pub(super) since: Option<Instant>,
+    /// See above.
+    pub(super) attempts: u32,
+    /// The round of operations it belongs to.
+    pub(super) round: u64,
     pub(super) result: Option<Outcome>,
     /// The transaction it follows has ended well: its own failure does not change that.
     pub(super) settled: bool,
@@ -134,8 +141,17 @@ impl TransactionManager {
     }
 
     pub(super) fn enqueue(&mut self, call: Call, result: Option<Outcome>, backoff_ms: u64) -> (u8, u64) {
-        let request = TxnRequest { call, txn: self.number, tries: 0, backoff_ms, result, settled: false };
-        self.push(request)
+        self.push(TxnRequest {
+            call,
+            txn: self.number,
+            tries: 0,
+            backoff_ms,
+            since: None,
+            attempts: 0,
+            round: self.round,
+            result,
+            settled: false,
+        })
     }
 
     pub(super) fn retry(&mut self, mut request: TxnRequest, backoff_ms: u64) {

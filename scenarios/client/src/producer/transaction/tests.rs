@@ -4,13 +4,15 @@ use super::reply::decisive;
 use super::*;
 use crate::flaws::Variant;
 
+const NOW: Instant = Instant::from_nanos(0);
+
 fn manager(variant: Variant) -> TransactionManager {
     let config = ProducerConfig { transactional_id: Some("jt1".to_string()), ..ProducerConfig::jepsen() };
     let mut manager = TransactionManager::new(&config, variant.model());
     let wait = manager.init().unwrap();
     manager.coordinator = Some(1);
     let init = manager.next_request(false).unwrap();
-    manager.ended(init, Reply::Producer { code: 0, producer_id: 7, epoch: 0 });
+    manager.ended(init, Reply::Producer { code: 0, producer_id: 7, epoch: 0 }, NOW);
     assert_eq!(ended(&wait), Some(Ok(())));
     manager.acknowledge();
     manager
@@ -27,7 +29,7 @@ fn ended(wait: &Wait) -> Option<Result<(), Error>> {
 /// Takes the next request out and counts it as sent.
 fn send(manager: &mut TransactionManager) -> TxnRequest {
     let mut request = manager.next_request(false).expect("a request is due");
-    manager.sent(&mut request);
+    manager.sent(&mut request, NOW);
     request
 }
 
@@ -41,13 +43,13 @@ fn answer(manager: &mut TransactionManager, code: i16) -> TxnRequest {
         Call::TxnOffsetCommit { .. } => Reply::Partitions(vec![code]),
         Call::EndTxn { .. } => Reply::End { code, producer_id: -1, epoch: -1 },
     };
-    manager.ended(request.clone(), reply);
+    manager.ended(request.clone(), reply, NOW);
     request
 }
 
 fn lose(manager: &mut TransactionManager) -> TxnRequest {
     let request = send(manager);
-    manager.ended(request.clone(), Reply::Lost);
+    manager.ended(request.clone(), Reply::Lost, NOW);
     request
 }
 
@@ -166,7 +168,7 @@ fn the_strict_client_bumps_after_a_batch_of_unknown_outcome() {
     manager.end(false).unwrap();
     // Java's hole: while completing, a failed batch asks for no new epoch.
     manager.suspect_batch();
-    manager.batch_failed(&Error::Timeout("delivery"));
+    manager.batch_failed(&Error::Timeout("delivery"), false);
     answer(&mut manager, 0);
     assert!(matches!(answer(&mut manager, 0).call, Call::InitProducerId { epoch: 0, .. }));
 }
@@ -177,7 +179,7 @@ fn java_asks_for_no_new_epoch_while_completing() {
     begin(&mut manager);
     let wait = manager.end(false).unwrap();
     manager.suspect_batch();
-    manager.batch_failed(&Error::Timeout("delivery"));
+    manager.batch_failed(&Error::Timeout("delivery"), false);
     answer(&mut manager, 0);
     assert_eq!((ended(&wait), manager.state, manager.epoch), (Some(Ok(())), State::Ready, 0));
 }
@@ -228,7 +230,7 @@ fn an_end_that_refers_to_an_unknown_producer_is_aborted_with_a_bump() {
 fn a_failed_batch_makes_commit_fail_and_abort_bump_the_epoch() {
     let mut manager = manager(Variant::Java38);
     begin(&mut manager);
-    manager.batch_failed(&Error::Timeout("delivery"));
+    manager.batch_failed(&Error::Timeout("delivery"), false);
     let refused = Error::Abortable(Box::new(Error::Timeout("delivery")));
     assert_eq!(manager.end(true).map(drop), Err(refused));
     let wait = manager.end(false).unwrap();
@@ -330,7 +332,7 @@ fn second_protocol() -> TransactionManager {
 /// Answers EndTxn as version 5 does, with a new epoch.
 fn answer_end(manager: &mut TransactionManager, epoch: i16) -> TxnRequest {
     let request = send(manager);
-    manager.ended(request.clone(), Reply::End { code: 0, producer_id: 7, epoch });
+    manager.ended(request.clone(), Reply::End { code: 0, producer_id: 7, epoch }, NOW);
     request
 }
 
@@ -358,7 +360,7 @@ fn under_tv2_a_resent_end_keeps_its_epoch_and_no_bump_follows() {
 #[test]
 fn under_tv2_an_abort_after_a_failed_batch_needs_no_bump() {
     let mut manager = second_protocol();
-    manager.batch_failed(&Error::Timeout("delivery"));
+    manager.batch_failed(&Error::Timeout("delivery"), false);
     let wait = manager.end(false).unwrap();
     answer_end(&mut manager, 1);
     assert_eq!((ended(&wait), manager.state, manager.epoch), (Some(Ok(())), State::Ready, 1));
