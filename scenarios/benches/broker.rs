@@ -86,7 +86,7 @@ async fn load(kind: Kind, requests: u64, answered: &AtomicU64) {
     let producer = Producer::new(config, Variant::Java38.model());
     let send = async || {
         let partition = TopicPartition::new("t", 0);
-        let record = ProducerRecord { partition, key: None, value: vec![b'v'; 100].into() };
+        let record = ProducerRecord::new(partition, vec![b'v'; 100]);
         producer.send(record).await.expect("accepted").await.expect("written");
     };
     match kind {

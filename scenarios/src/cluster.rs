@@ -72,12 +72,12 @@ pub fn start(config: &Config, agent: &MakeAgent) {
 pub fn our_agent() -> MakeAgent {
     Arc::new(|config, seat| {
         let etcd = fake_etcd::Client::new(seat.coordinator.clone(), fake_etcd::ClientConfig::default());
-        Box::pin(serve(config.clone(), seat, Arc::new(EtcdCoordinator(etcd))))
+        serve(config.clone(), seat, Arc::new(EtcdCoordinator(etcd)))
     })
 }
 
 /// Serves our own broker in a seat, over a coordinator that the caller adapts.
-pub async fn serve(config: Config, seat: AgentSeat, coordinator: Arc<dyn Coordinator>) {
+pub fn serve(config: Config, seat: AgentSeat, coordinator: Arc<dyn Coordinator>) -> BoxFuture<()> {
     let agent_config = broker::AgentConfig {
         node_id: seat.node_id,
         advertised_host: seat.name.clone(),
@@ -87,7 +87,7 @@ pub async fn serve(config: Config, seat: AgentSeat, coordinator: Arc<dyn Coordin
     };
     let store = fake_s3::Client::new(seat.storage, fake_s3::ClientConfig::default());
     let agent = broker::Agent::new(agent_config, coordinator, Arc::new(store));
-    agent.serve(bind(&seat.name, seat.port).await).await;
+    Box::pin(async move { agent.serve(bind(&seat.name, seat.port).await).await })
 }
 
 async fn bind(host: &str, port: u16) -> TcpListener {

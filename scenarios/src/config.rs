@@ -92,7 +92,8 @@ impl Config {
 
     /// Whether brokers and clients speak the second transaction protocol with each other.
     pub(crate) fn is_second_protocol(&self) -> bool {
-        self.client == Variant::Java4 && self.agent.transactions.version == broker::TransactionVersion::V2
+        let client_speaks_it = self.client.model().transaction_version >= 2;
+        client_speaks_it && self.agent.transactions.version == broker::TransactionVersion::V2
     }
 
     /// Where clients find the cluster.

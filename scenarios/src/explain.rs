@@ -47,10 +47,28 @@ pub(crate) fn anomalies(verdict: &Verdict, decisions: &[Decision], facts: &[Fact
             inconsistent.values.iter().map(|value| record(inconsistent.key, *value)).collect();
         lines.push(format!("INCONSISTENT  offset {} holds {}", inconsistent.offset, values.join(" and ")));
     }
+    lines.extend(others(verdict, facts));
     for decision in decisions {
         lines.push(wrong(decision));
     }
     lines
+}
+
+/// Anomalies that need no more words than the checker's own.
+fn others(verdict: &Verdict, facts: &[Fact]) -> Vec<String> {
+    const TOLD: [&str; 6] =
+        ["torn-transaction", "G1a", "lost-write", "unseen", "duplicate", "inconsistent-offsets"];
+    if verdict.signature().iter().all(|name| TOLD.contains(name)) {
+        return Vec::new();
+    }
+    let found = verdict.anomalies(&crate::log::history(facts)).into_iter();
+    let found = found.filter(|found| !TOLD.contains(&found.name));
+    found
+        .map(|found| {
+            let (name, event) = (found.name.to_uppercase(), operation(facts, found.event));
+            format!("{name}  {}; decided by {event}", found.words)
+        })
+        .collect()
 }
 
 fn wrong(decision: &Decision) -> String {

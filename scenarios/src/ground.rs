@@ -7,10 +7,10 @@ use crate::log::Facts;
 use check::look;
 use check::order::Sent;
 use check::reading::Reading;
-use check::zombie::Grant;
-use check::{hole, moved_back, order, reading, rewritten, sequence, zombie};
-use sim::trace::Entry;
-use std::collections::BTreeSet;
+use check::zombie::{End, Grant};
+use check::{hole, moved_back, order, out_of_range, reading, rewritten, sequence, zombie};
+use sim::trace::{Entry, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 /// What was found.
@@ -31,7 +31,10 @@ pub(crate) fn judge(facts: &Facts, trace: &[Entry]) -> Findings {
     findings.add("rewritten", rewritten::find(looks));
     findings.add("hole", hole::find(looks));
     findings.add("sequence", sequence::find(&log));
-    findings.add("zombie-append", zombie::find(&grants(trace), looks, &log));
+    findings.add("out-of-range", out_of_range::find(&facts.refused, looks));
+    let grants = grants(trace);
+    findings.add("zombie-append", zombie::find(&grants, looks, &log));
+    findings.add("zombie-end", zombie::ends(&grants, &ends(trace)));
     findings.add("skipped-read", reading::skipped(&readings, &log));
     let sent: Vec<Sent> = facts.acknowledged.iter().map(|known| known.sent.clone()).collect();
     findings.add("reordered", order::find(&sent));
@@ -69,6 +72,39 @@ fn grants(trace: &[Entry]) -> Vec<Grant> {
         })
     });
     grant.flatten().collect()
+}
+
+/// Every end of a transaction with acknowledged records that its producer was told succeeded.
+fn ends(trace: &[Entry]) -> Vec<End> {
+    // By machine and transactional id: the producer id and epoch last told; by transaction, too: when its end was asked for.
+    let mut epochs: BTreeMap<(NodeId, String), (i64, i16)> = BTreeMap::new();
+    let mut asked: BTreeMap<(NodeId, String, i64), End> = BTreeMap::new();
+    let mut written: BTreeSet<(NodeId, String, i64)> = BTreeSet::new();
+    let mut ends = Vec::new();
+    for entry in trace {
+        let number = |field| entry.number(field).unwrap_or(-1);
+        let producer = || (entry.node, entry.text("id"));
+        let transaction = || (entry.node, entry.text("id"), number("txn"));
+        match entry.name {
+            "producer.epoch" => {
+                epochs.insert(producer(), (number("producer_id"), number("epoch") as i16));
+            }
+            "producer.delivered" => drop(written.insert(transaction())),
+            "producer.ending" => {
+                if let Some((producer_id, epoch)) = epochs.get(&producer()).copied() {
+                    let (producer, asked_ns) = (entry.text("id"), entry.at_ns);
+                    asked.entry(transaction()).or_insert(End { producer, producer_id, epoch, asked_ns });
+                }
+            }
+            "producer.end" => {
+                let end = asked.remove(&transaction());
+                let counts = entry.text("outcome") == "ok" && written.contains(&transaction());
+                ends.extend(end.filter(|_| counts));
+            }
+            _ => {}
+        }
+    }
+    ends
 }
 
 /// Transactional ids whose state, in the end, still is what Prepare wrote.
@@ -113,6 +149,30 @@ mod tests {
     fn an_epoch_counts_from_when_its_producer_was_told() {
         let trace = [told("producer.epoch", &[("producer_id", 7), ("epoch", 1)])];
         assert_eq!(grants(&trace), [Grant { producer_id: 7, epoch: 1, at_ns: 50 }]);
+    }
+
+    #[test]
+    fn an_end_has_the_epoch_that_its_producer_had_when_it_asked() {
+        let of = |name, numbers: &[(&'static str, i64)], outcome: &str| {
+            let mut entry = told(name, numbers);
+            entry.fields.push(("id", Field::Str("t1".into())));
+            entry.fields.push(("outcome", Field::Str(outcome.into())));
+            entry
+        };
+        let story = |outcome| {
+            [
+                of("producer.epoch", &[("producer_id", 7), ("epoch", 0)], ""),
+                of("producer.delivered", &[("txn", 1)], ""),
+                of("producer.ending", &[("txn", 1)], ""),
+                of("producer.epoch", &[("producer_id", 7), ("epoch", 1)], ""),
+                of("producer.end", &[("txn", 1)], outcome),
+            ]
+        };
+        let end = End { producer: "t1".into(), producer_id: 7, epoch: 0, asked_ns: 50 };
+        assert_eq!(ends(&story("ok")), [end]);
+        assert_eq!(ends(&story("fenced")), []);
+        let nothing_written = story("ok").into_iter().filter(|entry| entry.name != "producer.delivered");
+        assert_eq!(ends(&nothing_written.collect::<Vec<_>>()), []);
     }
 
     #[test]

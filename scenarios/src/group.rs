@@ -6,7 +6,7 @@ use crate::ground::Findings;
 use crate::log::Facts;
 use check::group::{self, Event, Outcome};
 use check::look;
-use check::{commit_moved_back, ownership, processed_twice, redelivery, undelivered};
+use check::{commit_moved_back, exactly_once, ownership, processed_twice, redelivery, undelivered};
 use sim::trace::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,14 +23,30 @@ pub(crate) fn judge(facts: &Facts, trace: &[Entry]) -> Findings {
     findings.add("redelivered", redelivery::find(&known));
     let log = look::log(&facts.looks);
     // Members read committed records.
-    let visible = log.iter().map(|(partition, batches)| (*partition, look::visible(batches, true))).collect();
+    let visible: BTreeMap<i64, Vec<i64>> =
+        log.iter().map(|(partition, batches)| (*partition, look::visible(batches, true))).collect();
     findings.add("undelivered", undelivered::find(&known, &visible));
     findings.add("processed-twice", processed_twice::find(&facts.results));
+    // Whoever commits outside a transaction writes no results.
+    let is_pipeline =
+        !known.attempts.is_empty() && known.attempts.iter().all(|attempt| attempt.transactional);
+    if is_pipeline && facts.behind.is_empty() {
+        for apart in exactly_once::find(&visible, &committed(&known), &facts.results) {
+            findings.anomalies.push((apart.name(), apart.to_string()));
+        }
+    }
     let behind =
         facts.behind.iter().map(|partition| format!("partition {partition} was never consumed to its end"));
     findings.add("stuck-group", behind.collect());
     findings.vacuous.extend(group::vacuous(&known).iter().map(ToString::to_string));
     findings
+}
+
+/// What the group has committed of each partition, as last seen.
+fn committed(known: &group::Facts) -> BTreeMap<i64, i64> {
+    let mut seen: Vec<_> = known.seen.iter().collect();
+    seen.sort_by_key(|seen| seen.until);
+    seen.into_iter().map(|seen| (seen.partition, seen.offset)).collect()
 }
 
 /// The history of the group. A consumer that is no member has none.
@@ -176,6 +192,20 @@ mod tests {
             Event::Delivered { member: "m1".into(), partition: 1, offset: 7 },
         ];
         assert_eq!(events, expected);
+    }
+
+    #[test]
+    fn what_is_committed_is_what_was_seen_last() {
+        let finds = |number, offset| {
+            let numbers = [("number", number), ("partition", 0), ("offset", offset)];
+            [
+                told("group.asks", &[("reader", "w")], &[("number", number)]),
+                told("group.finds", &[("reader", "w")], &numbers),
+            ]
+        };
+        let joined = told("member.joined", &[("client", "m1"), ("identity", "i")], &[("generation", 1)]);
+        let trace = [vec![joined], finds(1, 3).to_vec(), finds(2, 5).to_vec()].concat();
+        assert_eq!(committed(&group::Facts::new(&events(&trace))), [(0, 5)].into());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use check::look::Look;
 use check::order::Sent;
+use check::out_of_range::Refused;
 use check::reading::Reading;
 use check::{Ack, Atom, Function, History, Polled, Status};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +71,8 @@ pub(crate) struct Facts {
     pub(crate) acknowledged: Vec<Acknowledged>,
     /// What raw readers saw.
     pub(crate) looks: Vec<Look>,
+    /// What raw readers were refused as out of range.
+    pub(crate) refused: Vec<Refused>,
     /// What was left at the end, if somebody looked.
     pub(crate) remains: Option<Remains>,
 }

@@ -5,6 +5,7 @@ use crate::cluster::COORDINATOR;
 use crate::config::{Config, ETCD_PORT, TOPIC};
 use crate::log::{Log, Remains};
 use check::look::{Batch, Kind, Look};
+use check::out_of_range::Refused;
 use client::{IsolationLevel, Probe, Probed, ProbedBatch};
 use rt::time::{Instant, sleep};
 use std::collections::BTreeMap;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 /// How long it waits for one answer, in milliseconds.
 const ANSWER_LIMIT_MS: u64 = 3_000;
+/// Kafka's error code.
+const OFFSET_OUT_OF_RANGE: i16 = 1;
 /// Everything must be decided this long after the last worker is done: a transaction that was given up runs into its
 /// timeout, is found by a scan, and is finished by another.
 const DECIDED_LIMIT: Duration = Duration::from_secs(120);
@@ -83,15 +86,23 @@ impl Looker {
         let invoked_ns = Instant::now().as_nanos();
         let answer = self.probe.fetch(agent, TOPIC, offsets, IsolationLevel::ReadUncommitted).await.ok()?;
         let answered_ns = Instant::now().as_nanos();
+        let asked_for = |partition: i32| {
+            offsets.iter().find(|(asked, _)| *asked == partition).map_or(-1, |(_, from)| *from)
+        };
+        let out_of_range = answer.iter().filter(|probed| probed.code == OFFSET_OUT_OF_RANGE);
+        let refused = out_of_range.map(|probed| Refused {
+            invoked_ns,
+            answered_ns,
+            partition: i64::from(probed.partition),
+            from_offset: asked_for(probed.partition),
+        });
+        self.log.lock().refused.extend(refused);
         let good = answer.iter().filter(|probed| probed.code == 0);
         let looks = good.map(|probed| Look {
             invoked_ns,
             answered_ns,
             partition: i64::from(probed.partition),
-            from_offset: offsets
-                .iter()
-                .find(|(asked, _)| *asked == probed.partition)
-                .map_or(-1, |(_, from)| *from),
+            from_offset: asked_for(probed.partition),
             high_watermark: probed.high_watermark,
             last_stable_offset: probed.last_stable_offset,
             log_start_offset: probed.log_start_offset,

@@ -145,11 +145,8 @@ async fn transaction(
     let number = producer.begin_transaction()?;
     let mut deliveries = Vec::with_capacity(records.len());
     for record in records {
-        let result = ProducerRecord {
-            partition: TopicPartition::new(RESULTS, record.partition.partition),
-            key: None,
-            value: format!("{} {name} {number}", record.offset).into(),
-        };
+        let partition = TopicPartition::new(RESULTS, record.partition.partition);
+        let result = ProducerRecord::new(partition, format!("{} {name} {number}", record.offset));
         deliveries.push(producer.send(result).await?);
     }
     producer.send_offsets_to_transaction(member.positions(), member.group_metadata()).await?;

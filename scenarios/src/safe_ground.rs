@@ -27,7 +27,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
         Variant::Strict => Expect::Clean,
         _ if config.is_second_protocol() => Expect::Clean,
         // The same load and trouble find the old protocol's hazards.
-        Variant::Java38 | Variant::Java4 => Expect::Finds {
+        _ => Expect::Finds {
             must: &["G1a"],
             may: &["torn-transaction", "lost-write", "unseen", "wrong-decision", "duplicate", "conflict"],
         },

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::plan::{Commits, Life, Op, Operation, Plan};
 use crate::safe_ground::{self, LOAD_MS, Load, pick};
 use crate::scenario::{Expect, Scenario};
-use crate::storm;
+use crate::storm::{self, Committing};
 use broker::Outside;
 use client::Variant;
 use sim::choice::Choices;
@@ -28,11 +28,26 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     expect: |config| match (config.defects.stale_commits, config.member_flaws.resume_from_memory) {
         (true, _) => Expect::Finds {
             must: &["commit-moved-back"],
-            may: &["zombie-commit", "redelivered", "processed-twice", "undelivered", "stuck-group"],
+            may: &[
+                "zombie-commit",
+                "redelivered",
+                "processed-twice",
+                "unprocessed",
+                "uncommitted-result",
+                "undelivered",
+                "stuck-group",
+            ],
         },
         (_, true) => Expect::Finds {
             must: &["redelivered"],
-            may: &["commit-moved-back", "processed-twice", "undelivered", "stuck-group"],
+            may: &[
+                "commit-moved-back",
+                "processed-twice",
+                "unprocessed",
+                "uncommitted-result",
+                "undelivered",
+                "stuck-group",
+            ],
         },
         _ => Expect::Clean,
     },
@@ -59,15 +74,16 @@ fn plan(seed: u64, config: &Config) -> Plan {
     operations.insert("p1".into(), (1..=BURSTS).map(|n| load.burst(10_000 + n)).collect());
     let clients: Vec<String> = operations.keys().cloned().collect();
     let members: Vec<String> = (1..=MEMBERS).map(|n| format!("m{n}")).collect();
-    let transactional = choices.world("member.all-transactional", 0, 0).chance(0.25);
+    let draw = choices.world("member.committing", 0, 0);
+    let committing = pick(draw, [Committing::Transactions, Committing::Themselves, Committing::Mixed]);
     for (name, n) in members.iter().zip(1..) {
-        operations.insert(name.clone(), lives(&choices, n, transactional));
+        operations.insert(name.clone(), lives(&choices, n, committing));
     }
     let one = |what| vec![Operation { id: 1, think_ms: 0, what }];
     operations.insert("l1".into(), one(Op::Look { for_ms: LOAD_MS, every_ms: 900 }));
     operations.insert("w1".into(), one(Op::Watch { for_ms: LOAD_MS, every_ms: 400 }));
     let mut faults = storm::draw(&choices, config, &clients, LOAD_MS - 2_000);
-    faults.extend(storm::draw_at_members(&choices, config, &members, transactional, LOAD_MS - 2_000));
+    faults.extend(storm::draw_at_members(&choices, config, &members, committing, LOAD_MS - 2_000));
     Plan {
         scenario: SCENARIO.name.into(),
         seed,
@@ -90,20 +106,21 @@ fn world(choices: &Choices, config: &Config) -> Config {
     config
 }
 
-/// The lives of the `n`-th member. Only the first may be static: an instance id is one machine's. Unless all commit with
-/// transactions, the second does not.
+/// The lives of the `n`-th member. Only the first may be static: an instance id is one machine's.
 ///
 /// A static member is eager. One that is cooperative and restarts after an assignment that takes a partition from it, but
 /// before it has joined again without it, leaves that partition to nobody until the next rebalance, in Kafka as here: its
 /// next incarnation is given the same assignment without a rebalance, and does not know that it had more.
-fn lives(choices: &Choices, n: u32, transactional: bool) -> Vec<Operation> {
+fn lives(choices: &Choices, n: u32, committing: Committing) -> Vec<Operation> {
     let draw = |what, ordinal| choices.world(what, u64::from(n), ordinal);
     let is_static = n == 1 && draw("member.static", 0).chance(0.5);
     let cooperative = !is_static && draw("member.cooperative", 0).chance(0.5);
-    let commits = match n {
-        _ if transactional => Commits::Transaction,
-        2 => pick(draw("member.commits", 0), [Commits::Sync, Commits::Auto]),
-        _ => pick(draw("member.commits", 0), [Commits::Sync, Commits::Auto, Commits::Transaction]),
+    let commits = match committing {
+        Committing::Transactions => Commits::Transaction,
+        Committing::Themselves => pick(draw("member.commits", 0), [Commits::Sync, Commits::Auto]),
+        Committing::Mixed => {
+            pick(draw("member.commits", 0), [Commits::Sync, Commits::Auto, Commits::Transaction])
+        }
     };
     // Short ones, as Jepsen set them, so that a pause or a cut puts a member out of the group.
     let session_timeout_ms = pick(draw("member.session", 0), SESSIONS_MS);

@@ -123,6 +123,16 @@ pub fn switches() -> &'static [Switch] {
             },
         },
         Switch {
+            name: "franz-go-1.18",
+            what: "the client is franz-go 1.18, which goes on as before when it does not know how EndTxn ended",
+            apply: |config| config.client = Variant::FranzGo118,
+        },
+        Switch {
+            name: "franz-go-1.21.4",
+            what: "the client is franz-go from 1.21.4 on, which takes a new epoch then",
+            apply: |config| config.client = Variant::FranzGo1214,
+        },
+        Switch {
             name: "default-timeouts",
             what: "the client has Kafka's default timeouts (requests time out after 30 s, not 3 s)",
             apply: |config| config.profile = crate::config::Profile::Default,
@@ -136,6 +146,11 @@ pub fn switches() -> &'static [Switch] {
             name: "resume-from-memory",
             what: "planted: a member that gets a partition back goes on where it stood, not at the committed offset",
             apply: |config| config.member_flaws.resume_from_memory = true,
+        },
+        Switch {
+            name: "close-hangs",
+            what: "planted: a member that closes waits over a dead connection, whatever its timeout (KAFKA-17734)",
+            apply: |config| config.member_flaws.close_hangs = true,
         },
         Switch {
             name: "state-compare",

@@ -88,13 +88,25 @@ pub(crate) fn draw(choices: &Choices, config: &Config, clients: &[String], until
     faults
 }
 
+/// How the members of a group commit. A group commits in the end, so what all of them do is done at least once; of a
+/// mixed group nothing is sure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Committing {
+    /// All with transactions.
+    Transactions,
+    /// None with a transaction.
+    Themselves,
+    /// Each in its way.
+    Mixed,
+}
+
 /// What strikes group members, beside [`draw`], in a load that goes on until `until_ms`. Members must be up all the
-/// time. `transactional`: all of them commit with transactions; else one does not.
+/// time.
 pub(crate) fn draw_at_members(
     choices: &Choices,
     config: &Config,
     members: &[String],
-    transactional: bool,
+    committing: Committing,
     until_ms: u64,
 ) -> Vec<Scheduled> {
     let at_members = Swarm {
@@ -112,9 +124,10 @@ pub(crate) fn draw_at_members(
     // Under the second protocol nobody sends AddOffsetsToTxn.
     let is_sent =
         |(words, _): &(&str, u32)| !(config.is_second_protocol() && words.starts_with("AddOffsetsToTxn"));
-    faults.extend(match transactional {
-        true => on_frames(choices, TRANSACTIONAL.into_iter().zip(621..).filter(is_sent)),
-        false => on_frames(choices, COMMITS.into_iter().zip(641..)),
+    faults.extend(match committing {
+        Committing::Transactions => on_frames(choices, TRANSACTIONAL.into_iter().zip(621..).filter(is_sent)),
+        Committing::Themselves => on_frames(choices, COMMITS.into_iter().zip(641..)),
+        Committing::Mixed => Vec::new(),
     });
     if choices.world("storm.members", 0, 0).chance(0.7) {
         faults.extend(nemesis::draw(choices, &at_members));
@@ -177,7 +190,9 @@ mod tests {
         for seed in 0..200 {
             let (choices, config) = (Choices::new(seed, &[]), Config::default());
             let mut faults = draw(&choices, &config, &["t1".into()], 20_000);
-            faults.extend(draw_at_members(&choices, &config, &["m1".into()], seed % 2 == 0, 20_000));
+            let committing = [Committing::Transactions, Committing::Themselves, Committing::Mixed];
+            let committing = committing[seed as usize % 3];
+            faults.extend(draw_at_members(&choices, &config, &["m1".into()], committing, 20_000));
             let ids: BTreeSet<u32> = faults.iter().map(|scheduled| scheduled.id).collect();
             assert_eq!(ids.len(), faults.len(), "seed {seed}");
             for Scheduled { when, fault, .. } in &faults {

@@ -22,10 +22,8 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     plan,
     expect: |config| match config.client {
         _ if config.is_second_protocol() => Expect::Clean,
-        Variant::Java38 | Variant::Java4 => {
-            Expect::Shows { must: &["torn-transaction", "G1a", "wrong-decision"], may: &[] }
-        }
         Variant::Strict => Expect::Clean,
+        _ => Expect::Shows { must: &["torn-transaction", "G1a", "wrong-decision"], may: &[] },
     },
 };
 

@@ -22,11 +22,11 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     plan,
     expect: |config| match config.client {
         _ if config.is_second_protocol() => Expect::Clean,
-        Variant::Java38 | Variant::Java4 => Expect::Finds {
+        Variant::Strict => Expect::Clean,
+        _ => Expect::Finds {
             must: &["torn-transaction"],
             may: &["G1a", "lost-write", "unseen", "wrong-decision"],
         },
-        Variant::Strict => Expect::Clean,
     },
 };
 

@@ -195,11 +195,7 @@ impl Attempt {
 
 /// A record as it is sent.
 pub(crate) fn record(send: &Send) -> ProducerRecord {
-    ProducerRecord {
-        partition: TopicPartition::new(TOPIC, send.key as i32),
-        key: None,
-        value: send.value.to_string().into(),
-    }
+    ProducerRecord::new(TopicPartition::new(TOPIC, send.key as i32), send.value.to_string())
 }
 
 /// A consumer of all partitions, from the earliest offset. Only what is read committed belongs into the history: a

@@ -31,7 +31,7 @@ fn a_strict_client_is_not_torn_by_a_held_end_txn() {
 #[test]
 fn random_pauses_tear_a_transaction_on_some_seed() {
     let scenario = scenario("torn-transaction-random");
-    let (seeds, chosen) = seeds(0..200);
+    let (seeds, chosen) = seeds(0..120);
     let caught = run(scenario, &(scenario.config)(), seeds.clone());
     assert!(caught > 0 || chosen, "no seed of {seeds:?} shows it: about one in fifty should");
 }
@@ -39,7 +39,7 @@ fn random_pauses_tear_a_transaction_on_some_seed() {
 #[test]
 fn random_pauses_never_tear_a_strict_client() {
     let scenario = scenario("torn-transaction-random");
-    assert_eq!(run(scenario, &strict(scenario), seeds(0..100).0), 0);
+    assert_eq!(run(scenario, &strict(scenario), seeds(0..60).0), 0);
 }
 
 #[test]
@@ -66,19 +66,19 @@ fn with(scenario: &Scenario, name: &str) -> Config {
 #[test]
 fn on_the_safe_ground_nothing_goes_wrong_with_groups() {
     let scenario = scenario("safe-ground-groups");
-    assert_eq!(run(scenario, &(scenario.config)(), seeds(0..200).0), 0);
+    assert_eq!(run(scenario, &(scenario.config)(), seeds(0..80).0), 0);
 }
 
 #[test]
 fn on_the_safe_ground_of_the_second_protocol_nothing_goes_wrong_with_groups() {
     let scenario = scenario("safe-ground-groups");
-    assert_eq!(run(scenario, &with(scenario, "tv2"), seeds(0..100).0), 0);
+    assert_eq!(run(scenario, &with(scenario, "tv2"), seeds(0..60).0), 0);
 }
 
 #[test]
 fn a_broker_that_accepts_stale_commits_is_caught() {
     let scenario = scenario("safe-ground-groups");
-    let (seeds, chosen) = seeds(0..200);
+    let (seeds, chosen) = seeds(0..70);
     let caught = run(scenario, &with(scenario, "stale-commits"), seeds.clone());
     assert!(caught > 0 || chosen, "no seed of {seeds:?} shows it");
 }
@@ -86,7 +86,7 @@ fn a_broker_that_accepts_stale_commits_is_caught() {
 #[test]
 fn a_member_that_resumes_from_memory_is_caught() {
     let scenario = scenario("safe-ground-groups");
-    let (seeds, chosen) = seeds(0..100);
+    let (seeds, chosen) = seeds(0..40);
     let caught = run(scenario, &with(scenario, "resume-from-memory"), seeds.clone());
     assert!(caught > 0 || chosen, "no seed of {seeds:?} shows it");
 }

@@ -11,7 +11,11 @@ macro_rules! say {
     };
 }
 
+mod aborts;
+mod check;
+mod convert;
 mod diff;
+mod histories;
 mod list;
 mod options;
 mod proxy;
@@ -42,6 +46,7 @@ Examples:
   wavetank run torn-transaction-random --seeds 0..500 --until-failure
   wavetank replay out/torn-transaction-1.json         the same run again, byte for byte
   wavetank shrink out/torn-transaction-random-0.json  the shortest plan that shows the same
+  wavetank check store/latest/history.edn             what Jepsen's checker says, and what a stricter one adds
   wavetank serve --agents 3 --topic orders:3          a cluster for real Kafka clients on 127.0.0.1:9092 and up
 
 Exit status: 0 as expected; 1 not as expected (also: nothing was tested, or two runs of one plan differ); 2 unusable input.";
@@ -58,6 +63,10 @@ enum Command {
     Diff(diff::Args),
     /// Print the trace of a recording
     Trace(trace::Args),
+    /// Judge histories, anyone's: both verdicts
+    Check(check::Args),
+    /// Write histories in another form
+    Convert(convert::Args),
     /// Make a recording smaller while it still shows the same
     Shrink(shrink::Args),
     /// Serve real Kafka clients: agents on real TCP, over an embedded coordinator and store
@@ -74,6 +83,8 @@ pub(crate) fn main(cli: Cli) -> ExitCode {
         Command::Replay(args) => replay::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Convert(args) => convert::run(&args),
         Command::Shrink(args) => shrink::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Proxy(args) => proxy::run(&args),

@@ -45,11 +45,14 @@ pub(super) fn read_recording(file: &Path) -> Result<Recording, Unusable> {
     Ok(recording)
 }
 
-/// Reads a text file.
+/// Reads a text file; `-` is standard input.
 #[expect(clippy::disallowed_methods, reason = "the command reads what its user names, outside any run")]
 pub(super) fn read(file: &Path) -> Result<String, Unusable> {
-    std::fs::read_to_string(file)
-        .map_err(|error| Unusable::new(format!("{}: cannot be read: {error}", file.display())))
+    let text = match file.to_str() {
+        Some("-") => std::io::read_to_string(std::io::stdin()),
+        _ => std::fs::read_to_string(file),
+    };
+    text.map_err(|error| Unusable::new(format!("{}: cannot be read: {error}", file.display())))
 }
 
 /// Writes `text` to `directory/name`, making the directory; the path written.

@@ -27,6 +27,7 @@ use crate::http;
 use brokers::{Brokers, Opened};
 use faults::Faults;
 use log::Log;
+use rt::host::BoxFuture;
 use rt::net::TcpListener;
 use rt::time::{Instant, sleep};
 use sim::fault::Scheduled;
@@ -88,7 +89,12 @@ impl Proxying {
     ///
     /// # Errors
     /// The option, what is wrong, and the remedy.
-    pub async fn start(options: Options) -> Result<Self, String> {
+    // Boxed, so that it is compiled here, and not once more in every crate that calls it.
+    pub fn start(options: Options) -> BoxFuture<Result<Self, String>> {
+        Box::pin(Proxying::start_all(options))
+    }
+
+    async fn start_all(options: Options) -> Result<Self, String> {
         let advertise = advertised_host(&options.listen.host, options.advertise.as_deref())?;
         let admin = TcpListener::bind(&options.admin.to_string()).await;
         let admin = admin.map_err(|error| taken("--admin", &options.admin.to_string(), &error))?;

@@ -30,6 +30,7 @@ use crate::http;
 use admin::Admin;
 use backend::Backend;
 use broker::{Agent, AgentConfig, Readiness};
+use rt::host::BoxFuture;
 use rt::net::TcpListener;
 use rt::time::{Instant, sleep};
 use seats::Seat;
@@ -82,7 +83,12 @@ impl Serving {
     ///
     /// # Errors
     /// The option, what is wrong, and the remedy.
-    pub async fn start(options: Options) -> Result<Self, String> {
+    // Boxed, so that it is compiled here, and not once more in every crate that calls it.
+    pub fn start(options: Options) -> BoxFuture<Result<Self, String>> {
+        Box::pin(Serving::start_all(options))
+    }
+
+    async fn start_all(options: Options) -> Result<Self, String> {
         let HostPort { host, port } = &options.listen;
         let advertised = advertised_host(host, options.advertise.as_deref())?;
         let listeners = seats::listen(host, *port, options.agents).await;

@@ -170,9 +170,12 @@ fn offsets_are_fenced_by_the_member_epoch() {
         let [mut a, mut b] = two_consumers(cluster, "agent-1").await;
         assert_eq!((a.commits(9, 5).await, a.fetches().await), (0, (0, Some(5))));
         assert_eq!(a.commits(8, 6).await, 35, "a generation is no epoch");
+        // In an earlier epoch it commits what it has had since then (KIP-1251), but fetches nothing.
         a.epoch = 1;
-        assert_eq!((a.commits(9, 6).await, a.fetches().await), (113, (113, None)));
-        a.id = "x".into();
+        assert_eq!((a.commits(9, 6).await, a.fetches().await), (0, (113, None)));
+        a.epoch = 0;
+        assert_eq!(a.commits(9, 7).await, 113);
+        (a.epoch, a.id) = (1, "x".into());
         assert_eq!((a.commits(9, 6).await, a.fetches().await, a.refused().await), (25, (25, None), 25));
         let txn = Txn::init(&mut b.agent, "jt1").await;
         assert_eq!(txn.add_offsets(&mut b.agent, 3, "g").await, 0);
@@ -183,7 +186,7 @@ fn offsets_are_fenced_by_the_member_epoch() {
             told.push(b.agent.call(3, &request).await.topics[0].partitions[0].error_code);
         }
         assert_eq!(told, [0, 22, 25, 0]);
-        assert_eq!(stable_offsets(&mut b.agent, "g", &[0, 1]).await, [(5, 0), (-1, 88)]);
+        assert_eq!(stable_offsets(&mut b.agent, "g", &[0, 1]).await, [(6, 0), (-1, 88)]);
     });
 }
 
