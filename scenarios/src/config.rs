@@ -1,9 +1,11 @@
 //! A scenario's configuration, as it stands in plans and recordings.
 
 use crate::plan::{Commits, Life};
-use client::{Assignor, ConsumerConfig, IsolationLevel, ProducerConfig, Variant};
+use crate::queue::Queue;
+use client::{Assignor, ConsumerConfig, IsolationLevel, ProducerConfig, TopicPartition, Variant};
 use serde::{Deserialize, Serialize};
 use sim::net::NetConfig;
+use sim::node::Supervisor;
 use sim::run::Preempt;
 use std::collections::BTreeMap;
 
@@ -13,6 +15,12 @@ use std::collections::BTreeMap;
 pub struct Config {
     /// Number of broker agents, `agent-1` and up.
     pub agents: u32,
+    /// Agents beside them, numbered on from there, that a fault may start (`start`): they join a cluster at work.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub spare_agents: u32,
+    /// What starts an agent again that ended by itself: Jepsen's watchdog, unless it says otherwise.
+    #[serde(skip_serializing_if = "is_watchdog")]
+    pub supervisor: Option<Supervisor>,
     /// Partitions of the topic `orders`; a key is a partition.
     pub partitions: u32,
     /// Which client is modelled.
@@ -37,6 +45,9 @@ pub struct Config {
     /// Settings of every agent, but for what its seat says (node id, host, port) and for `defects`.
     #[serde(skip_serializing_if = "is_default")]
     pub agent: broker::AgentConfig,
+    /// The queue workload; without it, workers do what their operations say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
     /// Chance at preemption points.
     pub preempt: Preempt,
     /// The network.
@@ -47,6 +58,8 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             agents: 3,
+            spare_agents: 0,
+            supervisor: WATCHDOG,
             partitions: 2,
             client: Variant::Java38,
             profile: Profile::Jepsen,
@@ -61,11 +74,15 @@ impl Default for Config {
             defects: broker::Defects::default(),
             member_flaws: client::Flaws::default(),
             agent: broker::AgentConfig::default(),
+            queue: None,
             preempt: Preempt { chance: 0.02, hold_us_max: 2_000 },
             net: NetConfig::default(),
         }
     }
 }
+
+/// Jepsen's watchdog: it looks every second for an agent that is gone and that nobody killed, and starts it.
+const WATCHDOG: Option<Supervisor> = Some(Supervisor { restart_after_ms: 1_000, give_up_after: u32::MAX });
 
 /// A bundle of client settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +105,11 @@ impl Config {
     /// Names of the agents' nodes.
     pub fn agent_names(&self) -> Vec<String> {
         (1..=self.agents).map(|n| format!("agent-{n}")).collect()
+    }
+
+    /// Names of the spare agents' nodes.
+    pub fn spare_names(&self) -> Vec<String> {
+        (1..=self.spare_agents).map(|n| format!("agent-{}", self.agents + n)).collect()
     }
 
     /// Whether brokers and clients speak the second transaction protocol with each other.
@@ -151,6 +173,23 @@ impl Config {
     }
 }
 
+/// The topic-partition of a key: partition `key` of `orders`, or in the queue workload, which has two partitions to a
+/// topic, partition `key mod 2` of `t<key div 2>` (jepsen.md A1).
+pub(crate) fn partition_of(key: u32, queue: bool) -> TopicPartition {
+    match queue {
+        true => TopicPartition::new(format!("t{}", key / 2), (key % 2) as i32),
+        false => TopicPartition::new(TOPIC, key as i32),
+    }
+}
+
+/// The key of a partition as Kafka writes it: `orders-1`, `t2-1`.
+pub(crate) fn key_of(partition: &str) -> Option<i64> {
+    let (topic, number) = partition.rsplit_once('-')?;
+    let number: i64 = number.parse().ok()?;
+    let of_queue = topic.strip_prefix('t').and_then(|topic| topic.parse::<i64>().ok());
+    Some(of_queue.map_or(number, |topic| topic * 2 + number))
+}
+
 /// The port on which agents serve Kafka.
 pub const KAFKA_PORT: u16 = 9092;
 /// The port of the coordinator.
@@ -164,4 +203,12 @@ fn is_faultless(flaws: &client::Flaws) -> bool {
 
 fn is_default(agent: &broker::AgentConfig) -> bool {
     *agent == broker::AgentConfig::default()
+}
+
+fn is_watchdog(supervisor: &Option<Supervisor>) -> bool {
+    *supervisor == WATCHDOG
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }

@@ -6,7 +6,7 @@ use crate::log::{self, Facts, Log, Work, atom, value_atom};
 use crate::outcome::Outcome;
 use crate::plan::{Commits, Life, Op, Plan};
 use crate::workload::{self, Reader};
-use crate::{explain, ground, group, looker, member, oracle, story, watcher};
+use crate::{explain, ground, group, looker, member, oracle, queue, story, watcher};
 use check::{FinalReads, Status};
 use client::IsolationLevel;
 use rt::host::BoxFuture;
@@ -39,7 +39,7 @@ pub fn execute_with(plan: &Plan, keep: Keep, agent: &MakeAgent) -> Outcome {
     let log = Log::default();
     let (logged, planned) = (log.clone(), plan.clone());
     let run =
-        sim::run(&run_config(plan, keep.max(Keep::Events)), move || script(planned, logged, agent.clone()));
+        sim::run(&run_config(plan, keep.max(Keep::Events)), move || course(planned, logged, agent.clone()));
     judge(plan, run, &log.lock())
 }
 
@@ -53,6 +53,13 @@ fn run_config(plan: &Plan, keep: Keep) -> RunConfig {
         preempt: plan.config.preempt,
         keep,
         limit_ms: 0,
+    }
+}
+
+async fn course(plan: Plan, log: Log, agent: MakeAgent) {
+    match plan.config.queue.clone() {
+        Some(queue) => queue::script::run(plan, queue, log, agent).await,
+        None => script(plan, log, agent).await,
     }
 }
 
@@ -147,7 +154,8 @@ fn acknowledged(facts: &Facts) -> BTreeMap<u32, i64> {
         let sends = match &fact.work {
             Work::Txn { sends, .. } => sends.iter().map(|(key, _, offset)| (*key, *offset)).collect(),
             Work::Send { key, offset, .. } => vec![(*key, *offset)],
-            Work::Poll(_) | Work::Assign(_) => Vec::new(),
+            // The queue workload has final reads of its own.
+            Work::Poll(_) | Work::Assign(_) | Work::Queue(..) => Vec::new(),
         };
         for (key, offset) in sends {
             let known = highest.entry(key).or_insert(-1);
@@ -158,7 +166,10 @@ fn acknowledged(facts: &Facts) -> BTreeMap<u32, i64> {
 }
 
 fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
-    let history = log::history(&facts.facts);
+    let mut history = log::history(&facts.facts);
+    if let Some(queue) = &plan.config.queue {
+        history.conditions = queue::judge::conditions(plan, queue);
+    }
     let verdict = check::strict(&history, &final_values(facts));
     let decisions = oracle::judge(&run.trace);
     let mut signature: BTreeSet<String> = verdict.signature().into_iter().map(str::to_string).collect();
@@ -168,7 +179,15 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
     let mut about_the_log = ground::judge(facts, &run.trace);
     let about_the_group = group::judge(facts, &run.trace);
     about_the_log.anomalies.extend(about_the_group.anomalies);
-    about_the_log.vacuous.extend(about_the_group.vacuous);
+    match &plan.config.queue {
+        // Whether it has a group that rebalances is drawn.
+        Some(queue) => {
+            let about_the_queue = queue::judge::judge(&history, facts, queue);
+            about_the_log.anomalies.extend(about_the_queue.anomalies);
+            about_the_log.vacuous.extend(about_the_queue.vacuous);
+        }
+        None => about_the_log.vacuous.extend(about_the_group.vacuous),
+    }
     signature.extend(about_the_log.anomalies.iter().map(|(name, _)| (*name).to_string()));
     let mut vacuous: Vec<String> = verdict.vacuous.iter().map(ToString::to_string).collect();
     vacuous.extend(about_the_log.vacuous);
@@ -191,13 +210,17 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
     if run.end != sim::run::End::Done {
         failures.push(format!("the run did not end by itself: {:?}", run.end));
     }
-    let mut anomalies = explain::anomalies(&verdict, &decisions, &facts.facts);
+    let mut anomalies = explain::anomalies(&verdict, &decisions, &facts.facts, plan.config.queue.is_some());
     anomalies.extend(about_the_log.anomalies.into_iter().map(|(name, words)| format!("{name}  {words}")));
     Outcome {
         signature,
         anomalies,
         story: story::tell(&decisions, &run.trace, &run.nodes),
-        summary: summary(facts),
+        summary: match plan.config.queue {
+            Some(_) => check::exercised(&history).to_string(),
+            None => summary(facts),
+        },
+        chosen: facts.queue.chosen.clone(),
         vacuous,
         failures,
         fingerprint: run.fingerprint,
@@ -207,11 +230,14 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
         events: run.events,
         steps: run.steps,
         simulated_ns: run.simulated_ns,
+        history,
     }
 }
 
 /// What the final reader found, for the keys it read whole.
 fn final_values(facts: &Facts) -> FinalReads {
+    let of_queue = facts.queue.found.iter();
+    let of_queue = of_queue.map(|(key, values)| (atom(*key), values.iter().map(|value| value_atom(*value)).collect()));
     let mut values: FinalReads = facts.read_whole.iter().map(|key| (atom(*key), BTreeSet::new())).collect();
     for fact in facts.facts.iter().filter(|fact| fact.client == "reader") {
         if let Work::Poll(records) = &fact.work {
@@ -222,6 +248,7 @@ fn final_values(facts: &Facts) -> FinalReads {
             }
         }
     }
+    values.extend(of_queue);
     values
 }
 

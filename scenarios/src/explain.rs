@@ -1,13 +1,15 @@
 //! Anomalies in words that name transactions and records, not events.
 
-use crate::config::TOPIC;
+use crate::config::partition_of;
 use crate::log::{Fact, Work};
 use crate::oracle::Decision;
 use check::oracle::Asked;
 use check::{Atom, Status, Verdict};
 
 /// One line for each anomaly, the most telling first.
-pub(crate) fn anomalies(verdict: &Verdict, decisions: &[Decision], facts: &[Fact]) -> Vec<String> {
+pub(crate) fn anomalies(verdict: &Verdict, decisions: &[Decision], facts: &[Fact], queue: bool) -> Vec<String> {
+    let record = |key, value| record(key, value, queue);
+    let records = |all: &[(Atom, Atom)]| all.iter().map(|(key, value)| record(*key, *value)).collect::<Vec<_>>().join(" ");
     let mut lines = Vec::new();
     for torn in &verdict.torn_transactions {
         let (there, gone) = (records(&torn.visible), records(&torn.hidden));
@@ -27,9 +29,9 @@ pub(crate) fn anomalies(verdict: &Verdict, decisions: &[Decision], facts: &[Fact
         ));
     }
     for lost in &verdict.lost_writes {
-        let (record, writer, reader) =
+        let (lost_record, writer, reader) =
             (record(lost.key, lost.value), operation(facts, lost.writer), operation(facts, lost.max_read));
-        lines.push(format!("LOST  {record} of {writer}, acknowledged; {reader} read past it"));
+        lines.push(format!("LOST  {lost_record} of {writer}, acknowledged; {reader} read past it"));
     }
     for unseen in &verdict.unseen {
         let values: Vec<_> = unseen.values.iter().map(|value| record(unseen.key, *value)).collect();
@@ -94,6 +96,12 @@ fn operation(facts: &[Fact], event: usize) -> String {
         Some(Fact { client, work: Work::Txn { number, .. }, .. }) => {
             format!("transaction {number} of producer {client}")
         }
+        Some(Fact { client, work: Work::Queue(_, details), .. }) if details.number > 0 => {
+            format!("transaction {} of producer {client}", details.number)
+        }
+        Some(fact @ Fact { client, work: Work::Queue(function, _), .. }) => {
+            format!("{function:?} of {client} at {}", seconds(fact.at_ns)).to_lowercase()
+        }
         Some(fact) => format!("a poll of {} at {}", fact.client, seconds(fact.at_ns)),
         None => "an unknown operation".into(),
     }
@@ -109,17 +117,13 @@ fn told(facts: &[Fact], event: usize) -> String {
     }
 }
 
-fn records(records: &[(Atom, Atom)]) -> String {
-    records.iter().map(|(key, value)| record(*key, *value)).collect::<Vec<_>>().join(" ")
-}
-
 /// A record as `topic-partition:value`.
-fn record(key: Atom, value: Atom) -> String {
+fn record(key: Atom, value: Atom, queue: bool) -> String {
     let number = |atom| match atom {
         Atom::Int(number) => number,
         Atom::Name(at) => i64::from(at),
     };
-    format!("{TOPIC}-{}:{}", number(key), number(value))
+    format!("{}:{}", partition_of(number(key) as u32, queue), number(value))
 }
 
 /// Simulated time as seconds with milliseconds.

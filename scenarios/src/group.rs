@@ -2,6 +2,7 @@
 //!
 //! It says nothing about a run without members.
 
+use crate::config::key_of as partition;
 use crate::ground::Findings;
 use crate::log::Facts;
 use check::group::{self, Event, Outcome};
@@ -108,7 +109,7 @@ impl Transactions {
 fn event(entry: &Entry, members: &BTreeSet<String>) -> Option<Event> {
     let member = || entry.text("client");
     let number = |field| entry.number(field).unwrap_or(-1);
-    let partition = || partition(&entry.text("partition"));
+    let partition_of = || partition(&entry.text("partition"));
     Some(match entry.name {
         "member.joined" => Event::Joined {
             member: member(),
@@ -118,19 +119,19 @@ fn event(entry: &Entry, members: &BTreeSet<String>) -> Option<Event> {
         "member.synced" => Event::Synced {
             member: member(),
             generation: number("generation") as i32,
-            partitions: entry.text("partitions").split(',').filter_map(self::partition).collect(),
+            partitions: entry.text("partitions").split(',').filter_map(partition).collect(),
         },
-        "member.assigned" => Event::Assigned { member: member(), partition: partition()? },
-        "member.revoked" | "member.lost" => Event::Dropped { member: member(), partition: partition()? },
-        "member.seeks" => Event::Sought { member: member(), partition: partition()? },
+        "member.assigned" => Event::Assigned { member: member(), partition: partition_of()? },
+        "member.revoked" | "member.lost" => Event::Dropped { member: member(), partition: partition_of()? },
+        "member.seeks" => Event::Sought { member: member(), partition: partition_of()? },
         "consumer.polled" if members.contains(&member()) => {
-            Event::Delivered { member: member(), partition: partition()?, offset: number("offset") }
+            Event::Delivered { member: member(), partition: partition_of()?, offset: number("offset") }
         }
         "member.commits" => Event::Commits {
             member: member(),
             number: number("number") as u64,
             generation: number("generation") as i32,
-            partition: partition()?,
+            partition: partition_of()?,
             offset: number("offset"),
             transactional: false,
         },
@@ -147,7 +148,7 @@ fn event(entry: &Entry, members: &BTreeSet<String>) -> Option<Event> {
         "member.finds" => Event::Finds {
             reader: member(),
             number: number("number") as u64,
-            partition: partition()?,
+            partition: partition_of()?,
             offset: number("offset"),
         },
         "group.asks" => Event::Asks { reader: entry.text("reader"), number: number("number") as u64 },
@@ -159,11 +160,6 @@ fn event(entry: &Entry, members: &BTreeSet<String>) -> Option<Event> {
         },
         _ => return None,
     })
-}
-
-/// The number of a partition that is written as Kafka does: `orders-1`.
-fn partition(name: &str) -> Option<i64> {
-    name.rsplit_once('-')?.1.parse().ok()
 }
 
 #[cfg(test)]

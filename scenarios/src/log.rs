@@ -1,5 +1,6 @@
 //! What clients did and were told, in the order in which it happened, and the checker's history of it.
 
+use crate::queue::Progress;
 use check::look::Look;
 use check::order::Sent;
 use check::out_of_range::Refused;
@@ -41,6 +42,37 @@ pub(crate) enum Work {
     /// Records polled, as (key, offset, value), in order.
     Poll(Vec<(u32, i64, u64)>),
     Assign(Vec<u32>),
+    /// An operation of the queue workload.
+    Queue(Function, Box<Details>),
+}
+
+/// What is known of an operation of the queue workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Details {
+    /// The producer's own number of the transaction; 0 without one.
+    pub(crate) number: u64,
+    /// Its sends and polls, done or not.
+    pub(crate) done: Vec<Done>,
+    /// Keys that it assigns, subscribes to or looks at.
+    pub(crate) keys: Vec<u32>,
+    /// It seeks to the start of its keys.
+    pub(crate) from_start: bool,
+    /// Keys that a rebalance moved meanwhile.
+    pub(crate) rebalanced: Vec<u32>,
+    /// When the commit was asked for.
+    pub(crate) commit_invoked_ns: Option<u64>,
+}
+
+/// What came of a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    Send {
+        key: u32,
+        value: u64,
+        ack: Ack,
+    },
+    /// Records polled, as (key, offset, value), in order; none before it was polled.
+    Poll(Option<Vec<(u32, i64, u64)>>),
 }
 
 /// Shared by the workers and the script.
@@ -75,6 +107,8 @@ pub(crate) struct Facts {
     pub(crate) refused: Vec<Refused>,
     /// What was left at the end, if somebody looked.
     pub(crate) remains: Option<Remains>,
+    /// What the workers of the queue workload share.
+    pub(crate) queue: Progress,
 }
 
 /// A record that its producer knows to be written.
@@ -146,6 +180,7 @@ pub(crate) fn history(facts: &[Fact]) -> History {
             Work::Send { .. } => Function::Send,
             Work::Poll(_) => Function::Poll,
             Work::Assign(_) => Function::Assign,
+            Work::Queue(function, _) => *function,
         };
         history.push(fact.process, fact.status, function, fact.at_ns);
         match &fact.work {
@@ -158,18 +193,42 @@ pub(crate) fn history(facts: &[Fact]) -> History {
                 history.send(atom(*key), value_atom(*value), offset.map_or(Ack::None, Ack::At));
             }
             Work::Poll(_) if fact.status == Status::Invoke => history.poll_unanswered(),
-            Work::Poll(records) => history.poll(records.iter().map(|(key, offset, value)| Polled {
-                key: atom(*key),
-                offset: Some(*offset),
-                value: value_atom(*value),
-            })),
+            Work::Poll(records) => history.poll(polled(records)),
             Work::Assign(keys) => history.set_keys(keys.iter().map(|key| atom(*key))),
+            Work::Queue(_, queued) => fill(&mut history, queued),
         }
         if let Some(error) = &fact.error {
             history.set_error(error);
         }
     }
     history
+}
+
+/// Fills the last event.
+fn fill(history: &mut History, queued: &Details) {
+    for done in &queued.done {
+        match done {
+            Done::Send { key, value, ack } => history.send(atom(*key), value_atom(*value), *ack),
+            Done::Poll(None) => history.poll_unanswered(),
+            Done::Poll(Some(records)) => history.poll(polled(records)),
+        }
+    }
+    history.set_keys(queued.keys.iter().map(|key| atom(*key)));
+    history.set_rebalanced(queued.rebalanced.iter().map(|key| atom(*key)));
+    if queued.from_start {
+        history.set_from_start();
+    }
+    if let Some(time_ns) = queued.commit_invoked_ns {
+        history.set_commit_invoked(time_ns);
+    }
+}
+
+fn polled(records: &[(u32, i64, u64)]) -> impl Iterator<Item = Polled> + use<'_> {
+    records.iter().map(|(key, offset, value)| Polled {
+        key: atom(*key),
+        offset: Some(*offset),
+        value: value_atom(*value),
+    })
 }
 
 /// A key as the checker has it.

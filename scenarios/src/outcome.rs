@@ -1,12 +1,13 @@
 //! What came of a run, and how it compares with what was expected or recorded.
 
 use crate::config::Config;
-use crate::plan::{Plan, Recording};
+use crate::plan::{Op, Plan, Queued, Recording};
 use crate::scenario::{self, Expect, Reading};
+use check::History;
 use client::Variant;
 use sim::property::Marks;
 use sim::trace::{Entry, Fingerprint, NodeId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What came of a run.
 #[derive(Debug)]
@@ -37,6 +38,10 @@ pub struct Outcome {
     pub steps: u64,
     /// Simulated time, in nanoseconds.
     pub simulated_ns: u64,
+    /// What clients did and were told, for any checker.
+    pub history: History,
+    /// Keys chosen by operations that choose while they run, by worker and operation.
+    pub(crate) chosen: BTreeMap<(String, u32), Vec<u32>>,
 }
 
 impl Outcome {
@@ -47,6 +52,21 @@ impl Outcome {
         } else {
             Reading::Unexpected
         }
+    }
+
+    /// The plan, with what its operations chose while they ran: a recording is complete.
+    pub fn complete(&self, mut plan: Plan) -> Plan {
+        for (name, operations) in &mut plan.operations {
+            for operation in operations {
+                let chosen = self.chosen.get(&(name.clone(), operation.id));
+                if let Op::Queue(Queued::Give { keys, .. } | Queued::FinalReads { keys }) = &mut operation.what
+                    && let Some(chosen) = chosen
+                {
+                    *keys = Some(chosen.clone());
+                }
+            }
+        }
+        plan
     }
 
     /// The name of a node.
@@ -101,12 +121,21 @@ pub fn validate(plan: &Plan) -> Result<(), String> {
     }
     plan.config.net.check().map_err(|problem| format!("plan.config.net: {problem}"))?;
     let mut nodes: BTreeSet<String> = plan.config.agent_names().into_iter().collect();
+    nodes.extend(plan.config.spare_names());
     nodes.extend([crate::cluster::COORDINATOR, crate::cluster::STORAGE].map(str::to_string));
     let reserved = ["admin", "reader", "looker", "watcher", "newcomer", "results", sim::choice::WORLD];
     if let Some(name) =
         plan.operations.keys().find(|name| nodes.contains(*name) || reserved.contains(&name.as_str()))
     {
         return Err(format!("plan.operations: {name} is the name of another node: rename the worker"));
+    }
+    let is_queue = plan.config.queue.is_some();
+    let foreign = |what: &Op| matches!(what, Op::Queue(_)) != is_queue;
+    if let Some((name, _)) = plan.operations.iter().find(|(_, all)| all.iter().any(|one| foreign(&one.what))) {
+        return Err(format!(
+            "plan.operations.{name}: operations of the queue workload, and only they, go with plan.config.queue: \
+             add or remove it"
+        ));
     }
     nodes.extend(plan.operations.keys().cloned());
     for (index, fault) in plan.faults.iter().enumerate() {
@@ -119,7 +148,7 @@ pub fn validate(plan: &Plan) -> Result<(), String> {
         }
     }
     let sends = plan.operations.values().flatten().filter_map(|operation| match &operation.what {
-        crate::plan::Op::Txn { sends, .. } | crate::plan::Op::Send { sends } => Some(sends),
+        Op::Txn { sends, .. } | Op::Send { sends } => Some(sends),
         _ => None,
     });
     match sends.flatten().find(|send| send.key >= partitions) {

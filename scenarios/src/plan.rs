@@ -53,6 +53,70 @@ pub enum Op {
         /// How long it waits between two readings, in milliseconds.
         every_ms: u64,
     },
+    /// An operation of the queue workload (jepsen.md A2).
+    Queue(Queued),
+}
+
+/// An operation of the queue workload. What is decided while it runs is noted in a recording: `keys` is absent in a plan
+/// that was never run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Queued {
+    /// Sends and polls, in a transaction if the workload has them.
+    Work {
+        /// In order.
+        what: Vec<Micro>,
+        /// The application aborts before this one of them; after the last, before the commit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        abort_at: Option<usize>,
+        /// Not in a transaction, though others are.
+        #[serde(default, skip_serializing_if = "is_false")]
+        outside: bool,
+    },
+    /// The consumer gets other partitions: it assigns them, or subscribes to the topics that have them.
+    Give {
+        /// Drawn.
+        drawn: Vec<u32>,
+        /// Beside them, keys of which acknowledged records were never polled.
+        #[serde(default, skip_serializing_if = "is_false")]
+        unseen: bool,
+        /// What that came to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keys: Option<Vec<u32>>,
+    },
+    /// The client is given up; another takes its place.
+    Crash,
+    /// A consumer outside groups and transactions reads whatever keys there are, from their starts, until the final phase.
+    Read {
+        /// read_uncommitted; read_committed if absent.
+        #[serde(default, skip_serializing_if = "is_false")]
+        uncommitted: bool,
+    },
+    /// The final phase: a fresh client reads all keys from the start.
+    FinalReads {
+        /// The keys.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keys: Option<Vec<u32>>,
+    },
+}
+
+/// A part of an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Micro {
+    /// Sends a record and waits for it.
+    Send {
+        /// The partition.
+        key: u32,
+        /// The value, unique per key.
+        value: u64,
+    },
+    /// Polls once.
+    Poll,
+    /// Waits, in milliseconds.
+    Wait(u64),
+    /// Polls until nothing comes.
+    PollAll,
 }
 
 /// The life of a group member. A worker that crashes begins the life again in which it was struck.

@@ -5,6 +5,7 @@
 
 use crate::config::Config;
 use crate::plan::Plan;
+use crate::queue::{Queue, SubVia};
 use client::Variant;
 use std::collections::BTreeSet;
 
@@ -83,6 +84,8 @@ pub fn all() -> &'static [Scenario] {
         crate::torn_transaction_random::SCENARIO,
         crate::safe_ground::SCENARIO,
         crate::safe_ground_groups::SCENARIO,
+        crate::queue_scenarios::SHORT,
+        crate::queue_scenarios::QUEUE,
     ]
 }
 
@@ -99,6 +102,12 @@ pub struct Switch {
     pub what: &'static str,
     /// Does it.
     pub apply: fn(&mut Config),
+}
+
+fn of_queue(config: &mut Config, change: impl FnOnce(&mut Queue)) {
+    if let Some(queue) = &mut config.queue {
+        change(queue);
+    }
 }
 
 /// All switches.
@@ -136,6 +145,16 @@ pub fn switches() -> &'static [Switch] {
             name: "default-timeouts",
             what: "the client has Kafka's default timeouts (requests time out after 30 s, not 3 s)",
             apply: |config| config.profile = crate::config::Profile::Default,
+        },
+        Switch {
+            name: "subscribe",
+            what: "consumers of the queue workload subscribe to topics, as members of one group",
+            apply: |config| of_queue(config, |queue| queue.sub_via = SubVia::Subscribe),
+        },
+        Switch {
+            name: "no-txn",
+            what: "the queue workload sends and polls outside transactions, one record at a time",
+            apply: |config| of_queue(config, |queue| queue.txn = false),
         },
         Switch {
             name: "stale-commits",

@@ -88,6 +88,18 @@ pub(crate) fn draw(choices: &Choices, config: &Config, clients: &[String], until
     faults
 }
 
+/// Answers lost and requests late in a short run of the queue workload, whose transactions are few.
+pub(crate) fn on_queue_frames(choices: &Choices, config: &Config) -> Vec<Scheduled> {
+    let txn = config.queue.as_ref().is_some_and(|queue| queue.txn);
+    let of_txn = |words: &str| words.contains("Txn") || words.starts_with("InitProducerId");
+    let is_sent = |(words, _): &(&str, u32)| {
+        (txn || !of_txn(words)) && !(config.is_second_protocol() && words.starts_with("AddPartitionsToTxn"))
+    };
+    let mut faults = on_frames(choices, LOST.into_iter().chain(LATE).zip(401..).filter(is_sent));
+    faults.iter_mut().for_each(|scheduled| scheduled.when = When::AtMs(0));
+    faults
+}
+
 /// How the members of a group commit. A group commits in the end, so what all of them do is done at least once; of a
 /// mixed group nothing is sure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

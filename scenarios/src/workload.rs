@@ -57,6 +57,7 @@ pub(crate) async fn run(name: String, config: Config, operations: Vec<Operation>
             Op::Look { for_ms, every_ms } => {
                 Looker::new(&name, &config, log.clone()).look_for(for_ms, every_ms).await;
             }
+            Op::Queue(_) => panic!("an operation of the queue workload in a plan without plan.config.queue"),
             Op::Consume { for_ms, think_ms, uncommitted } => {
                 let deadline = rt::time::Instant::now() + Duration::from_millis(for_ms);
                 let isolation = match uncommitted {

@@ -4,6 +4,12 @@
 //! machine, and the rest still means what it meant. Messages and events are named by words: a pattern matches when all
 //! its words appear in the label of the frame, or in the event printed as `name field=value ...`.
 
+mod when;
+
+pub(crate) use when::matches;
+pub use when::{EventPattern, FramePattern, When};
+
+use crate::clock::Strobe;
 use crate::exec::ProcessId;
 use crate::net::Impairment;
 use crate::tap::HoldId;
@@ -31,95 +37,6 @@ impl Scheduled {
     }
 }
 
-/// A moment of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum When {
-    /// At this simulated time, in milliseconds since the start.
-    AtMs(u64),
-    /// When a program says something.
-    Event(EventPattern),
-    /// When a frame enters its sender's buffer.
-    Frame(FramePattern),
-    /// Right after a process's n-th poll of any of its tasks, counted from the node's first start.
-    Poll {
-        /// The node.
-        node: String,
-        /// Which poll, from 1.
-        nth: u64,
-    },
-    /// When a process reaches a preemption point (see [`rt::preempt`]).
-    Point {
-        /// The node; any if absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        node: Option<String>,
-        /// The point's name.
-        point: String,
-        /// Which time, from 1.
-        #[serde(default = "first", skip_serializing_if = "is_first")]
-        nth: u32,
-    },
-}
-
-impl Default for When {
-    fn default() -> Self {
-        When::AtMs(0)
-    }
-}
-
-/// Matches what a program says with [`rt::event!`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EventPattern {
-    /// The event's name, then words of the form `field=value`.
-    pub words: String,
-    /// The node that says it; any if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<String>,
-    /// Which match, from 1.
-    #[serde(default = "first", skip_serializing_if = "is_first")]
-    pub nth: u32,
-    /// How long after it, in milliseconds.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub after_ms: u64,
-}
-
-impl EventPattern {
-    /// The first event, at any node, that has all these words.
-    pub fn words(words: impl Into<String>) -> Self {
-        EventPattern { words: words.into(), node: None, nth: 1, after_ms: 0 }
-    }
-}
-
-/// Matches a labelled frame.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FramePattern {
-    /// Words of its label.
-    pub words: String,
-    /// The sending node; any if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The receiving node; any if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// Which match, from 1.
-    #[serde(default = "first", skip_serializing_if = "is_first")]
-    pub nth: u32,
-}
-
-impl FramePattern {
-    /// The first frame, between any nodes, that has all these words in its label.
-    pub fn words(words: impl Into<String>) -> Self {
-        FramePattern { words: words.into(), from: None, to: None, nth: 1 }
-    }
-
-    /// Whether all its words are in `label`, whoever sends and receives.
-    pub fn names(&self, label: &str) -> bool {
-        matches(&self.words, label)
-    }
-}
-
 /// What can go wrong. Nodes are named; those that do not exist make the plan unusable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -138,6 +55,21 @@ pub enum Fault {
         /// When it is started again, in milliseconds; never if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         restart_after_ms: Option<u64>,
+    },
+    /// The process is asked to end (SIGTERM, see [`rt::stop_requested`]); when its first task returns, its machine closes
+    /// its sockets. Has an effect once the process notices; one that does not ask goes on.
+    Stop {
+        /// The node.
+        node: String,
+        /// When it is started again, in milliseconds since it was asked, but not before it has ended; never if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        restart_after_ms: Option<u64>,
+    },
+    /// The process is started: for the first time (see [`crate::node::add_stopped`]), or again. Without effect on one that
+    /// is up.
+    Start {
+        /// The node.
+        node: String,
     },
     /// The machine dies, silently: no FIN and no RST leaves it.
     MachineCrash {
@@ -198,6 +130,23 @@ pub enum Fault {
         /// By how much, in milliseconds.
         by_ms: i64,
     },
+    /// The wall clock of a node is set to the true time: what jumps did to it is undone. Without effect on a clock that
+    /// is right.
+    ClockReset {
+        /// The node.
+        node: String,
+    },
+    /// The wall clock of a node jumps there and back, again and again; in the end it is where it would be without.
+    ClockStrobe {
+        /// The node.
+        node: String,
+        /// By how much, in milliseconds.
+        delta_ms: i64,
+        /// Time between two jumps, in milliseconds; 0 counts as 1.
+        period_ms: u64,
+        /// For how long, in milliseconds.
+        for_ms: u64,
+    },
     /// Both clocks of a node run fast (or slow, if negative).
     ClockDrift {
         /// The node.
@@ -234,8 +183,12 @@ impl Fault {
         match self {
             Fault::Pause { node, .. }
             | Fault::Crash { node, .. }
+            | Fault::Stop { node, .. }
+            | Fault::Start { node }
             | Fault::MachineCrash { node, .. }
             | Fault::ClockJump { node, .. }
+            | Fault::ClockReset { node }
+            | Fault::ClockStrobe { node, .. }
             | Fault::ClockDrift { node, .. } => vec![node],
             Fault::Cut { from, to, .. }
             | Fault::Loss { from, to, .. }
@@ -247,19 +200,25 @@ impl Fault {
         }
     }
 
-    /// How long it lasts, in milliseconds, if that is known from the start.
-    fn lasts_ms(&self) -> u64 {
+    /// How long it lasts, in milliseconds, if that is known from the start; else, and if it never ends, 0.
+    pub fn lasts_ms(&self) -> u64 {
         match self {
             Fault::Pause { for_ms, .. }
             | Fault::Cut { for_ms, .. }
             | Fault::Loss { for_ms, .. }
             | Fault::Slow { for_ms, .. }
             | Fault::Narrow { for_ms, .. }
+            | Fault::ClockStrobe { for_ms, .. }
             | Fault::ClockDrift { for_ms, .. } => *for_ms,
-            Fault::Crash { restart_after_ms, .. } | Fault::MachineCrash { restart_after_ms, .. } => {
-                restart_after_ms.unwrap_or_default()
-            }
-            Fault::ClockJump { .. } | Fault::Hold { .. } | Fault::Delay { .. } | Fault::Reset { .. } => 0,
+            Fault::Crash { restart_after_ms, .. }
+            | Fault::Stop { restart_after_ms, .. }
+            | Fault::MachineCrash { restart_after_ms, .. } => restart_after_ms.unwrap_or_default(),
+            Fault::Start { .. }
+            | Fault::ClockJump { .. }
+            | Fault::ClockReset { .. }
+            | Fault::Hold { .. }
+            | Fault::Delay { .. }
+            | Fault::Reset { .. } => 0,
         }
     }
 
@@ -274,6 +233,8 @@ impl Fault {
         match self {
             Fault::Pause { node, for_ms } => format!("{node} is paused for {for_ms} ms"),
             Fault::Crash { node, .. } => format!("{node} crashes"),
+            Fault::Stop { node, .. } => format!("{node} is asked to stop"),
+            Fault::Start { node } => format!("{node} is started"),
             Fault::MachineCrash { node, .. } => format!("{node}'s machine crashes"),
             Fault::Cut { from, to, both_ways: true, for_ms } => {
                 format!("{} cut both ways for {for_ms} ms", ends(from, to))
@@ -291,6 +252,10 @@ impl Fault {
                 format!("{} carries {bytes_per_s} bytes/s for {for_ms} ms", ends(from, to))
             }
             Fault::ClockJump { node, by_ms } => format!("{node}'s wall clock jumps by {by_ms} ms"),
+            Fault::ClockReset { node } => format!("{node}'s wall clock is set right"),
+            Fault::ClockStrobe { node, delta_ms, period_ms, for_ms } => {
+                format!("{node}'s wall clock strobes by {delta_ms} ms every {period_ms} ms for {for_ms} ms")
+            }
             Fault::ClockDrift { node, ppm, .. } => format!("{node}'s clocks drift by {ppm} ppm"),
             Fault::Hold { frame, .. } => format!("the frame \"{}\" is held", frame.words),
             Fault::Delay { frame, by_ms } => {
@@ -321,39 +286,13 @@ pub(crate) enum Action {
     Heal { from: Vec<String>, to: Vec<String> },
     Mend { from: Vec<String>, to: Vec<String>, impairment: Impairment },
     SetDrift { node: NodeId, ppm: i64 },
+    Strobe(Strobe),
     Release(HoldId),
-}
-
-fn first() -> u32 {
-    1
-}
-
-fn is_first(nth: &u32) -> bool {
-    *nth == 1
-}
-
-fn is_zero(ms: &u64) -> bool {
-    *ms == 0
-}
-
-/// Whether all of `pattern`'s words are among `text`'s.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
-    pattern.split_whitespace().all(|word| text.split_whitespace().any(|other| other == word))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_pattern_matches_whole_words_in_any_order() {
-        let label = "EndTxn commit id=jt1 txn=2 try=1";
-        assert!(matches("EndTxn txn=2", label));
-        assert!(matches("txn=2 EndTxn", label));
-        assert!(!matches("EndTxn txn=21", label));
-        assert!(!matches("EndTxn abort", label));
-        assert!(!matches("EndTxn txn", label));
-    }
 
     #[test]
     fn a_schedule_survives_its_json() {
@@ -380,5 +319,26 @@ mod tests {
             serde_json::from_str::<Scheduled>(r#"{"id":1,"fault":{"reset":{"frame":{"word":"a"}}}}"#)
                 .is_err()
         );
+    }
+    #[test]
+    fn ends_starts_and_clocks_are_named_in_json_and_known_to_stories() {
+        let cases = [
+            (r#"{"stop":{"node":"a"}}"#, "a is asked to stop", 0),
+            (r#"{"stop":{"node":"a","restart_after_ms":30}}"#, "a is asked to stop", 30),
+            (r#"{"start":{"node":"a"}}"#, "a is started", 0),
+            (r#"{"clock_reset":{"node":"a"}}"#, "a's wall clock is set right", 0),
+            (
+                r#"{"clock_strobe":{"node":"a","delta_ms":-4,"period_ms":2,"for_ms":50}}"#,
+                "a's wall clock strobes by -4 ms every 2 ms for 50 ms",
+                50,
+            ),
+        ];
+        for (json, words, lasts_ms) in cases {
+            let fault: Fault = serde_json::from_str(json).expect("parses");
+            assert_eq!(serde_json::to_string(&fault).expect("serializes"), json);
+            assert_eq!((fault.describe().as_str(), fault.nodes()), (words, vec!["a"]));
+            let scheduled = Scheduled { id: 1, when: When::AtMs(7), fault };
+            assert_eq!(over_after(&[scheduled]), Duration::from_millis(7 + lasts_ms));
+        }
     }
 }

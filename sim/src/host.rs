@@ -88,6 +88,15 @@ impl Host for SimHost {
         }
     }
 
+    fn stop_requested(&self) -> BoxFuture<()> {
+        let world = world::current();
+        let door = world.nodes.borrow().door(world.here.get().node);
+        Box::pin(async move {
+            let fault = door.asked().await;
+            world::if_running(|world| world.trouble.borrow_mut().land(fault));
+        })
+    }
+
     fn listens(&self) -> bool {
         true
     }

@@ -35,6 +35,8 @@ pub mod property;
 mod room;
 pub mod run;
 pub mod shrink;
+mod stop;
+mod strike;
 mod tap;
 mod timer;
 pub mod trace;

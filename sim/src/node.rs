@@ -8,6 +8,7 @@ use crate::choice::node_key;
 use crate::clock::Clock;
 use crate::exec::ProcessId;
 use crate::fault::Action;
+use crate::stop::Door;
 use crate::timer::Due;
 use crate::trace::{NodeId, Weight};
 use crate::world::{self, Here, World};
@@ -16,6 +17,7 @@ use rt::observe::Value;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// What a node is for; faults are drawn by role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -31,7 +33,8 @@ pub enum Role {
     Client,
 }
 
-/// Starts a process again when it ends, as an init system does.
+/// Starts a process again when it ends by itself or panics, as an init system does. What a fault ended is started again
+/// by what the fault says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Supervisor {
@@ -55,6 +58,10 @@ pub(crate) struct Node {
     starts: u32,
     /// Polls of all its processes, for faults that strike at the n-th.
     polls: u64,
+    /// Through which the process hears that it is to stop.
+    door: Arc<Door>,
+    /// World time at which a process that was asked to stop is started again.
+    restart_at_ns: Option<u64>,
 }
 
 /// All nodes of a world, by id; the first is the world itself.
@@ -92,6 +99,8 @@ impl Nodes {
             machine_up: true,
             starts: 0,
             polls: 0,
+            door: Arc::default(),
+            restart_at_ns: None,
         });
         id
     }
@@ -121,6 +130,11 @@ impl Nodes {
         self.nodes.iter().map(|node| node.name.clone()).collect()
     }
 
+    /// Through which the node's process hears that it is to stop.
+    pub(crate) fn door(&self, id: NodeId) -> Arc<Door> {
+        self.get(id).door.clone()
+    }
+
     /// Counts one poll of a node's process; which it was.
     pub(crate) fn count_poll(&mut self, id: NodeId) -> u64 {
         let node = self.get_mut(id);
@@ -136,9 +150,22 @@ where
     F: Fn(u32) -> BoxFuture<()> + 'static,
 {
     let world = world::current();
-    let id = world.nodes.borrow_mut().add(name, Some(role), Some(Rc::new(main)), supervisor);
-    world.kernel.borrow_mut().add_machine(id, name);
+    let id = register(&world, name, role, supervisor, Rc::new(main));
     start(&world, id);
+}
+
+/// Adds a node whose machine is up, but whose process is first started by [`crate::fault::Fault::Start`].
+pub fn add_stopped<F>(name: &str, role: Role, supervisor: Option<Supervisor>, main: F)
+where
+    F: Fn(u32) -> BoxFuture<()> + 'static,
+{
+    register(&world::current(), name, role, supervisor, Rc::new(main));
+}
+
+fn register(world: &World, name: &str, role: Role, supervisor: Option<Supervisor>, main: Main) -> NodeId {
+    let id = world.nodes.borrow_mut().add(name, Some(role), Some(main), supervisor);
+    world.kernel.borrow_mut().add_machine(id, name);
+    id
 }
 
 /// Names of the nodes of `role`, in the order they were added.
@@ -167,8 +194,10 @@ pub fn is_paused(name: &str) -> bool {
 pub(crate) enum End {
     /// Its first task returned.
     Exit,
-    /// It was killed, or it panicked.
+    /// It panicked.
     Crash,
+    /// A fault killed it.
+    Kill,
     /// Its machine died.
     MachineCrash,
 }
@@ -184,6 +213,7 @@ pub(crate) fn start(world: &Rc<World>, id: NodeId) {
         }
         let process = world.exec.borrow_mut().add_process(id, node.key);
         node.process = Some(process);
+        node.door = Arc::default();
         node.starts += 1;
         let was_down = !std::mem::replace(&mut node.machine_up, true);
         (main, node.starts, node.key, was_down)
@@ -207,30 +237,66 @@ pub(crate) fn start(world: &Rc<World>, id: NodeId) {
 
 /// Ends the node's process, and its machine if `end` says so.
 pub(crate) fn stop(world: &Rc<World>, id: NodeId, end: End) {
-    let (process, supervisor, starts) = {
+    let (process, restart_at_ns) = {
         let mut nodes = world.nodes.borrow_mut();
         let node = nodes.get_mut(id);
         node.machine_up &= end != End::MachineCrash;
-        (node.process.take(), node.supervisor, node.starts)
+        let restart_at_ns = node.restart_at(end, world.now.get());
+        (node.process.take(), restart_at_ns)
     };
     let how = match end {
         End::Exit => "node.exit",
-        End::Crash => "node.crash",
+        End::Crash | End::Kill => "node.crash",
         End::MachineCrash => "node.machine_crash",
     };
     world.record_at(id, Weight::Event, how, &[]);
     world.kernel(|kernel, cx| match end {
-        End::Exit | End::Crash => kernel.process_crashed(cx, id),
+        End::Exit | End::Crash | End::Kill => kernel.process_crashed(cx, id),
         End::MachineCrash => kernel.machine_crashed(cx, id),
     });
     let Some(process) = process else { return };
     let futures = world.exec.borrow_mut().kill(process);
     let here = Here { node: id, node_key: world.nodes.borrow().get(id).key, process };
     world.as_node(here, || drop(futures));
-    if let Some(supervisor) =
-        supervisor.filter(|supervisor| end != End::MachineCrash && starts <= supervisor.give_up_after)
-    {
-        later(world, supervisor.restart_after_ms, Action::Start(id));
+    if let Some(at_ns) = restart_at_ns {
+        at(world, at_ns, Action::Start(id));
+    }
+}
+
+impl Node {
+    /// World time at which a process that ends now is started again by whoever asked it to stop, or else by its
+    /// supervisor. What a fault killed is started again as that fault says.
+    fn restart_at(&mut self, end: End, now_ns: u64) -> Option<u64> {
+        let due_ns = self.restart_at_ns.take();
+        if matches!(end, End::Kill | End::MachineCrash) {
+            return None;
+        }
+        if self.door.is_asked() {
+            return due_ns.map(|at_ns| at_ns.max(now_ns));
+        }
+        let supervisor = self.supervisor.filter(|supervisor| self.starts <= supervisor.give_up_after);
+        supervisor.map(|supervisor| now_ns + supervisor.restart_after_ms * 1_000_000)
+    }
+}
+
+/// Asks the node's process to stop, on behalf of `fault`. Who is asked again goes on stopping as before.
+pub(crate) fn ask_to_stop(world: &World, id: NodeId, fault: u32, restart_after_ms: Option<u64>) {
+    let restart_at_ns = restart_after_ms.map(|ms| world.now.get() + ms * 1_000_000);
+    let door = {
+        let mut nodes = world.nodes.borrow_mut();
+        let node = nodes.get_mut(id);
+        if node.process.is_some() && !node.door.is_asked() {
+            node.restart_at_ns = restart_at_ns;
+        }
+        node.process.map(|_| node.door.clone())
+    };
+    match (door, restart_at_ns) {
+        (Some(door), _) => {
+            world.cause.set(world.record_at(id, Weight::Event, "node.stop", &[]));
+            door.ask(fault);
+        }
+        (None, Some(at_ns)) => at(world, at_ns, Action::Start(id)),
+        (None, None) => {}
     }
 }
 
@@ -253,6 +319,10 @@ pub(crate) fn resume(world: &World, id: NodeId, process: ProcessId) {
 
 /// Has the world act after `after_ms`.
 pub(crate) fn later(world: &World, after_ms: u64, action: Action) {
-    let at = world.now.get() + after_ms * 1_000_000;
-    world.timers.borrow_mut().arm(at, NodeId::WORLD, world.cause.get(), Due::Act(action));
+    at(world, world.now.get() + after_ms * 1_000_000, action);
+}
+
+/// Has the world act at `at_ns`.
+pub(crate) fn at(world: &World, at_ns: u64, action: Action) {
+    world.timers.borrow_mut().arm(at_ns, NodeId::WORLD, world.cause.get(), Due::Act(action));
 }

@@ -1,14 +1,13 @@
-//! The faults of a plan at work: what is armed, what struck, what is held.
+//! The faults of a plan at work: what is armed, what has landed, what is held.
 
 use crate::exec::ProcessId;
 use crate::fault::{Action, EventPattern, Fault, FramePattern, Scheduled, When, matches};
-use crate::net::Impairment;
-use crate::node::{self, End};
+use crate::node;
 use crate::tap::{FrameSeen, HoldId, Verdict};
 use crate::timer::Due;
-use crate::trace::{Field, NodeId, Weight};
+use crate::trace::{Field, NodeId};
 use crate::world::World;
-use rt::observe::{Event, Value};
+use rt::observe::Event;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::rc::Rc;
@@ -78,6 +77,16 @@ impl Trouble {
     pub(crate) fn landed(&self) -> BTreeSet<u32> {
         self.landed.clone()
     }
+
+    /// The fault at `index` of the schedule.
+    pub(crate) fn scheduled(&self, index: usize) -> Scheduled {
+        self.schedule[index].clone()
+    }
+
+    /// Notes that a fault did something.
+    pub(crate) fn land(&mut self, fault: u32) {
+        self.landed.insert(fault);
+    }
 }
 
 /// Arms every fault of the plan.
@@ -92,14 +101,6 @@ pub(crate) fn install(world: &Rc<World>) {
             world.arm(&scheduled.when, Action::Strike(index));
         }
     }
-}
-
-/// One end of a link fault, by node.
-fn links(world: &World, from: &[String], to: &[String]) -> Option<Vec<(NodeId, NodeId)>> {
-    let nodes = world.nodes.borrow();
-    let find = |names: &[String]| names.iter().map(|name| nodes.find(name)).collect::<Option<Vec<_>>>();
-    let (from, to) = (find(from)?, find(to)?);
-    Some(from.iter().flat_map(|a| to.iter().map(|b| (*a, *b))).filter(|(a, b)| a != b).collect())
 }
 
 impl World {
@@ -128,156 +129,30 @@ impl World {
         }
     }
 
-    /// Does what is due, between two polls.
-    pub(crate) fn act(self: &Rc<Self>, action: Action) {
-        self.as_world(|| match action {
-            Action::Strike(index) => self.strike(index),
-            Action::Resume(id, process) => node::resume(self, id, process),
-            Action::Start(id) => node::start(self, id),
-            Action::Exit(id) => node::stop(self, id, End::Exit),
-            Action::Crash(id) => node::stop(self, id, End::Crash),
-            Action::Heal { from, to } => {
-                self.on_links("fault.heal", &from, &to, |kernel, _, a, b| kernel.heal(a, b))
-            }
-            Action::Mend { from, to, impairment } => {
-                self.on_links("fault.mend", &from, &to, |kernel, _, a, b| kernel.mend(a, b, impairment));
-            }
-            Action::SetDrift { node, ppm } => {
-                self.nodes.borrow_mut().get_mut(node).clock.set_drift(self.now.get(), ppm)
-            }
-            Action::Release(hold) => self.kernel(|kernel, cx| kernel.release(cx, hold)),
+    /// Arms a hold.
+    pub(crate) fn hold_frame(&self, fault: u32, frame: FramePattern, until: When) {
+        let mut trouble = self.trouble.borrow_mut();
+        trouble.holds += 1;
+        let hold = HoldId(trouble.holds);
+        trouble.frames.push(ArmedFrame {
+            pattern: frame,
+            seen: 0,
+            response: Response::Hold { fault, hold, until },
         });
     }
 
-    fn on_links(
-        &self,
-        what: &'static str,
-        from: &[String],
-        to: &[String],
-        mut change: impl FnMut(&mut crate::net::Kernel, &mut crate::net::Cx<'_>, NodeId, NodeId),
-    ) {
-        let (from_names, to_names) = (from.join(","), to.join(","));
-        let event = self.record(
-            Weight::Event,
-            what,
-            &[("from", Value::Str(&from_names)), ("to", Value::Str(&to_names))],
-        );
-        let before = self.cause.replace(event);
-        for (a, b) in links(self, from, to).unwrap_or_default() {
-            self.kernel(|kernel, cx| change(kernel, cx, a, b));
-        }
-        self.cause.set(before);
+    /// Arms a delay.
+    pub(crate) fn delay_frame(&self, fault: u32, frame: FramePattern, by_ms: u64) {
+        self.await_frame(frame, Response::Delay { fault, by_ms });
     }
 
-    /// The fault at `index` strikes.
-    fn strike(self: &Rc<Self>, index: usize) {
-        let Scheduled { id, fault, .. } = self.trouble.borrow().schedule[index].clone();
-        // A frame's ends may yet be added, and are only compared with.
-        let named = if fault.is_on_frames() { Vec::new() } else { fault.nodes() };
-        if let Some(unknown) = named.into_iter().find(|name| self.nodes.borrow().find(name).is_none()) {
-            self.fail(format!("fault {id} names the node {unknown}, which does not exist"));
-            return;
-        }
-        let words = fault.describe();
-        self.cause.set(self.record(
-            Weight::Event,
-            "fault",
-            &[("id", Value::from(id)), ("what", Value::Str(&words))],
-        ));
-        if self.apply(id, fault) {
-            self.trouble.borrow_mut().landed.insert(id);
-        }
+    /// Arms a reset.
+    pub(crate) fn reset_frame(&self, fault: u32, frame: FramePattern) {
+        self.await_frame(frame, Response::Reset { fault });
     }
 
-    /// Does what the fault says; whether that had an effect at once.
-    fn apply(self: &Rc<Self>, id: u32, fault: Fault) -> bool {
-        match fault {
-            Fault::Pause { node, for_ms } => node::pause(self, self.id(&node), for_ms),
-            Fault::Crash { node, restart_after_ms } => self.crash(&node, End::Crash, restart_after_ms),
-            Fault::MachineCrash { node, restart_after_ms } => {
-                self.crash(&node, End::MachineCrash, restart_after_ms)
-            }
-            Fault::Cut { from, to, both_ways, for_ms } => {
-                self.cut(&from, &to, for_ms);
-                if both_ways {
-                    self.cut(&to, &from, for_ms);
-                }
-                true
-            }
-            Fault::Loss { from, to, probability, for_ms } => {
-                self.worsen("fault.loss", from, to, Impairment::Loss(probability), for_ms)
-            }
-            Fault::Slow { from, to, by_ms, for_ms } => {
-                self.worsen("fault.slow", from, to, Impairment::Latency(by_ms * 1_000_000), for_ms)
-            }
-            Fault::Narrow { from, to, bytes_per_s, for_ms } => {
-                self.worsen("fault.narrow", from, to, Impairment::Bandwidth(bytes_per_s), for_ms)
-            }
-            Fault::ClockJump { node, by_ms } => {
-                let node = self.id(&node);
-                self.nodes.borrow_mut().get_mut(node).clock.jump(by_ms);
-                true
-            }
-            Fault::ClockDrift { node, ppm, for_ms } => {
-                let node = self.id(&node);
-                self.nodes.borrow_mut().get_mut(node).clock.set_drift(self.now.get(), ppm);
-                node::later(self, for_ms, Action::SetDrift { node, ppm: 0 });
-                true
-            }
-            Fault::Hold { frame, until } => {
-                let mut trouble = self.trouble.borrow_mut();
-                trouble.holds += 1;
-                let hold = HoldId(trouble.holds);
-                trouble.frames.push(ArmedFrame {
-                    pattern: frame,
-                    seen: 0,
-                    response: Response::Hold { fault: id, hold, until },
-                });
-                false
-            }
-            Fault::Delay { frame, by_ms } => self.await_frame(frame, Response::Delay { fault: id, by_ms }),
-            Fault::Reset { frame } => self.await_frame(frame, Response::Reset { fault: id }),
-        }
-    }
-
-    fn worsen(
-        &self,
-        what: &'static str,
-        from: Vec<String>,
-        to: Vec<String>,
-        impairment: Impairment,
-        for_ms: u64,
-    ) -> bool {
-        self.on_links(what, &from, &to, |kernel, _, a, b| kernel.worsen(a, b, impairment));
-        node::later(self, for_ms, Action::Mend { from, to, impairment });
-        true
-    }
-
-    fn await_frame(&self, pattern: FramePattern, response: Response) -> bool {
+    fn await_frame(&self, pattern: FramePattern, response: Response) {
         self.trouble.borrow_mut().frames.push(ArmedFrame { pattern, seen: 0, response });
-        false
-    }
-
-    /// The id of a node that is known to exist.
-    fn id(&self, name: &str) -> NodeId {
-        self.nodes.borrow().find(name).expect("checked when the fault struck")
-    }
-
-    fn crash(self: &Rc<Self>, name: &str, end: End, restart_after_ms: Option<u64>) -> bool {
-        let was_up = node::is_up(name);
-        let id = self.id(name);
-        if was_up {
-            node::stop(self, id, end);
-        }
-        if let Some(after_ms) = restart_after_ms {
-            node::later(self, after_ms, Action::Start(id));
-        }
-        was_up
-    }
-
-    fn cut(&self, from: &[String], to: &[String], for_ms: u64) {
-        self.on_links("fault.cut", from, to, |kernel, cx, a, b| kernel.cut(cx, a, b));
-        node::later(self, for_ms, Action::Heal { from: from.to_vec(), to: to.to_vec() });
     }
 
     /// Decides what becomes of a frame. Called by the kernel, so neither kernel nor trace can be used here.

@@ -131,6 +131,49 @@ fn skew_shows_in_the_wall_clock_and_drift_in_timers() {
     assert!(ticks.len() > 19, "200 ms of double speed make more ticks: {}", ticks.len());
 }
 
+/// What the wall clock of n1 is ahead of the true time, every `every_ms` from `from_ms` on, in milliseconds.
+fn wrong_by(faults: Vec<(u64, Fault)>, from_ms: u64, every_ms: u64) -> (Vec<i64>, Run<Vec<i64>>) {
+    let scheduled = |(id, (at_ms, fault))| Scheduled { id, when: When::AtMs(at_ms), fault };
+    let faults = (1..).zip(faults).map(scheduled).collect();
+    let run = sim::run(&Config { faults, ..config(vec![]) }, move || async move {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let seen = log.clone();
+        node::add("n1", Role::Agent, None, move |_| {
+            let seen = seen.clone();
+            Box::pin(async move {
+                rt::time::sleep(ms(from_ms)).await;
+                loop {
+                    let true_ms = 1_767_225_600_000 + (Instant::now().as_nanos() / 1_000_000) as i64;
+                    seen.lock().unwrap().push(rt::time::wall_ms() - true_ms);
+                    rt::time::sleep(ms(every_ms)).await;
+                }
+            })
+        });
+        rt::time::sleep(ms(400)).await;
+        log.lock().unwrap().clone()
+    });
+    (run.value.clone().expect("the script ends"), run)
+}
+
+#[test]
+fn a_clock_that_is_set_right_forgets_its_jumps() {
+    let jump = |by_ms| Fault::ClockJump { node: "n1".into(), by_ms };
+    let reset = || Fault::ClockReset { node: "n1".into() };
+    let faults = vec![(100, jump(-7000)), (150, jump(20)), (200, reset()), (300, reset())];
+    let (wrong, run) = wrong_by(faults, 75, 50);
+    assert_eq!(wrong, [0, -7000, -6980, 0, 0, 0, 0]);
+    assert_eq!(run.landed.into_iter().collect::<Vec<_>>(), [1, 2, 3], "a right clock cannot be set right");
+}
+
+#[test]
+fn a_strobing_clock_jumps_there_and_back_and_ends_where_it_was() {
+    let strobe = Fault::ClockStrobe { node: "n1".into(), delta_ms: 500, period_ms: 20, for_ms: 50 };
+    let jump = Fault::ClockJump { node: "n1".into(), by_ms: 3000 };
+    let (wrong, run) = wrong_by(vec![(100, strobe), (130, jump)], 95, 10);
+    assert_eq!(wrong[..8], [0, 500, 500, 0, 3000, 3500, 3000, 3000]);
+    assert_eq!(run.landed.into_iter().collect::<Vec<_>>(), [1, 2]);
+}
+
 #[test]
 fn faults_strike_at_events_points_and_polls() {
     let on = |when| Config {

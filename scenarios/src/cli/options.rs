@@ -1,7 +1,9 @@
 //! Options and files that several subcommands share.
 
 use super::Unusable;
-use scenarios::{Config, Recording, Scenario};
+use check::case::{self, Case};
+use check::edn;
+use scenarios::{Config, Outcome, Plan, Recording, Scenario, SubVia};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -63,6 +65,25 @@ pub(super) fn write(directory: &Path, name: &str, text: &str) -> Result<PathBuf,
         .and_then(|()| std::fs::write(&path, text))
         .map_err(|error| Unusable::new(format!("--out: {} cannot be written: {error}", path.display())))?;
     Ok(path)
+}
+
+/// Writes a run's history for any checker: as Jepsen's EDN if the file is called so, else as kq-case/1.
+#[expect(clippy::disallowed_methods, reason = "the command writes what its user asked for, outside any run")]
+pub(super) fn write_history(file: &Path, plan: &Plan, outcome: &Outcome) -> Result<(), Unusable> {
+    let history = &outcome.history;
+    let text = match file.extension().is_some_and(|extension| extension == "edn") {
+        true => edn::write(history),
+        false => {
+            let subscribes = plan.config.queue.as_ref().is_some_and(|queue| queue.sub_via == SubVia::Subscribe);
+            let via = if subscribes { "subscribe" } else { "assign" };
+            let options = serde_json::json!({"sub_via": [via], "ww_deps": true});
+            let rest = [("options".to_string(), options)].into_iter().collect();
+            let id = format!("{}-{}", plan.scenario, plan.seed);
+            case::write(&Case { id, history: history.clone(), rest })
+        }
+    };
+    std::fs::write(file, text)
+        .map_err(|error| Unusable::new(format!("--history: {} cannot be written: {error}", file.display())))
 }
 
 #[cfg(test)]

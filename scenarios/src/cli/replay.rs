@@ -1,6 +1,6 @@
 //! `wavetank replay`
 
-use super::options::read_recording;
+use super::options::{self, read_recording};
 use super::{CliResult, Ending, report};
 use scenarios::Keep;
 use std::path::PathBuf;
@@ -9,6 +9,9 @@ use std::path::PathBuf;
 pub(super) struct Args {
     /// The recording
     file: PathBuf,
+    /// Write the history of the run, for any checker: Jepsen's EDN if FILE ends in .edn, else kq-case/1
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -19,6 +22,9 @@ pub(super) fn run(args: &Args) -> CliResult {
     let outcome = scenarios::execute(&recording.plan, Keep::Story);
     let comparison = scenarios::compare(&recording, &outcome);
     let name = &recording.plan.scenario;
+    if let Some(history) = &args.history {
+        options::write_history(history, &recording.plan, &outcome)?;
+    }
     if args.json {
         say!(
             "{}",

@@ -30,6 +30,9 @@ pub(super) struct Args {
     /// Where recordings go
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
+    /// Write the history of the run, for any checker: Jepsen's EDN if FILE ends in .edn, else kq-case/1
+    #[arg(long, value_name = "FILE", requires = "seed")]
+    history: Option<PathBuf>,
     /// Seeds to run at the same time
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -62,6 +65,9 @@ fn single(args: &Args, scenario: &Scenario, config: &Config, seed: u64) -> CliRe
     let outcome = scenarios::execute(&plan, Keep::Story);
     let reading = outcome.reading(&expect);
     let file = record(args, scenario, config, seed, &outcome)?;
+    if let Some(history) = &args.history {
+        options::write_history(history, &plan, &outcome)?;
+    }
     if args.json {
         say!("{}", report::json(scenario.name, seed, &outcome, reading, Some(&file)));
     } else {
@@ -126,7 +132,7 @@ fn record(
     seed: u64,
     outcome: &Outcome,
 ) -> Result<PathBuf, Unusable> {
-    let plan = (scenario.plan)(seed, config);
+    let plan = outcome.complete((scenario.plan)(seed, config));
     let signature = outcome.signature.iter().cloned().collect();
     let recording = Recording::new(plan, signature, outcome.fingerprint);
     let mut name = scenario.name.to_string();

@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args) -> CliResult {
     progress.finish_and_clear();
     let outcome = scenarios::execute(&small, Keep::Story);
     let (before, after) = (sim::shrink::size(&recording.plan), sim::shrink::size(&small));
-    let small = Recording::new(small, recording.signature.clone(), outcome.fingerprint);
+    let small = Recording::new(outcome.complete(small), recording.signature.clone(), outcome.fingerprint);
     let out = args.out.clone().unwrap_or_else(|| args.file.with_extension("small.json"));
     let name = out.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let out = options::write(out.parent().unwrap_or(Path::new("")), &name, &small.to_json())?;

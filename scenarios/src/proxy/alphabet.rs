@@ -52,11 +52,21 @@ fn check(scheduled: &Scheduled, brokers: usize) -> Result<(), Problem> {
             "fault.crash",
             "a proxy cannot end a broker: end it yourself (wavetank serve: POST /agents/N/stop)",
         ),
+        Fault::Stop { .. } => refuse(
+            "fault.stop",
+            "a proxy cannot end a broker: end it yourself (wavetank serve: POST /agents/N/stop?drain=true)",
+        ),
+        Fault::Start { .. } => refuse(
+            "fault.start",
+            "a proxy cannot start a broker: start it yourself (wavetank serve: POST /agents/N/start)",
+        ),
         Fault::Loss { .. } => {
             refuse("fault.loss", "TCP loses nothing that a proxy could lose: use slow or delay")
         }
         Fault::Narrow { .. } => refuse("fault.narrow", "a proxy does not limit bandwidth: use slow"),
         Fault::ClockJump { .. } => refuse("fault.clock_jump", "a proxy cannot set a clock"),
+        Fault::ClockReset { .. } => refuse("fault.clock_reset", "a proxy cannot set a clock"),
+        Fault::ClockStrobe { .. } => refuse("fault.clock_strobe", "a proxy cannot set a clock"),
         Fault::ClockDrift { .. } => refuse("fault.clock_drift", "a proxy cannot set a clock"),
     }
 }
@@ -112,6 +122,8 @@ mod tests {
         let problem = |fault: &str| parse(&format!(r#"[{{"id": 1, "fault": {fault}}}]"#), 2).unwrap_err();
         let crash = problem(r#"{"crash": {"node": "broker-1"}}"#);
         assert!(crash.starts_with("[0].fault.crash: a proxy cannot end a broker"), "{crash}");
+        let stop = problem(r#"{"stop": {"node": "broker-1"}}"#);
+        assert!(stop.starts_with("[0].fault.stop: a proxy cannot end a broker"), "{stop}");
         let node = problem(r#"{"pause": {"node": "broker-3", "for_ms": 1}}"#);
         assert!(
             node.starts_with("[0].fault.pause.node: there is no broker-3: use broker-1 to broker-2"),

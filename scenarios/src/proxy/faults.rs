@@ -314,10 +314,14 @@ impl Faults {
                 wall(from, to, for_ms, Some(Duration::from_millis(by_ms)));
             }
             Fault::Crash { .. }
+            | Fault::Stop { .. }
+            | Fault::Start { .. }
             | Fault::MachineCrash { .. }
             | Fault::Loss { .. }
             | Fault::Narrow { .. }
             | Fault::ClockJump { .. }
+            | Fault::ClockReset { .. }
+            | Fault::ClockStrobe { .. }
             | Fault::ClockDrift { .. } => unreachable!("refused by the alphabet"),
         }
     }

@@ -75,7 +75,9 @@ impl World {
             keep: sim::trace::Keep::Events,
             ..sim::run::Config::default()
         };
-        let (config, agent, health) = (self.config, self.agent, self.health);
+        // An agent that a test ends stays down.
+        let config = Config { supervisor: None, ..self.config };
+        let (agent, health) = (self.agent, self.health);
         let run = sim::run(&plan, move || async move {
             cluster::start(&config, &make_agent(agent, health));
             on_a_client_machine(body(Cluster)).await;

@@ -63,7 +63,7 @@ fn fail(scenario: &Scenario, config: &Config, seed: u64, expect: &Expect) -> ! {
 /// The outcome in words, with the path of a recording and the command that replays it.
 pub(crate) fn explain(plan: &scenarios::Plan, outcome: &Outcome, name: &str, seed: u64) -> String {
     let signature = outcome.signature.iter().cloned().collect();
-    let recording = Recording::new(plan.clone(), signature, outcome.fingerprint);
+    let recording = Recording::new(outcome.complete(plan.clone()), signature, outcome.fingerprint);
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{seed}.json"));
     write(&path, &recording.to_json());
     let sections = [&outcome.anomalies, &outcome.failures, &outcome.vacuous, &outcome.story];

@@ -35,6 +35,8 @@ pub trait Host: Sync {
     fn draw(&self, name: &'static str, entity: u64, ordinal: u64) -> u64;
     /// Some future to wait for if the process is to be held up at `point`.
     fn preempt(&self, point: &'static str) -> Option<BoxFuture<()>>;
+    /// Completes when this process is asked to end in order, at once if it was before.
+    fn stop_requested(&self) -> BoxFuture<()>;
     /// Whether [`Host::observe`] has a listener now. Callers skip building events when it has none.
     fn listens(&self) -> bool;
     /// Tells the listener what happened.

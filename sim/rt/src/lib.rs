@@ -8,6 +8,7 @@
 //! * [`net`]: TCP, length-prefixed frames and their labels
 //! * [`choice()`]: the only source of chance
 //! * [`observe`]: events, marks and intent, which cost nothing when nobody listens
+//! * [`stop_requested`]: the wish that this process end in order
 //! * [`host`]: what a host must offer; the real one lives here, the simulated one in `sim`
 //!
 //! This crate knows no simulator, and no protocol.
@@ -32,4 +33,11 @@ pub async fn preempt(point: &'static str) {
     if let Some(held) = host::current().preempt(point) {
         held.await;
     }
+}
+
+/// Waits until this process is asked to end in order, as by SIGTERM; returns at once if it was before. What the process
+/// then does, and when its first task returns, is its own affair. On the real host this never returns: a real program
+/// listens for the signals it wants.
+pub async fn stop_requested() {
+    host::current().stop_requested().await;
 }

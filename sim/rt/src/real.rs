@@ -64,6 +64,10 @@ impl Host for Tokio {
         None
     }
 
+    fn stop_requested(&self) -> BoxFuture<()> {
+        Box::pin(std::future::pending())
+    }
+
     fn listens(&self) -> bool {
         tracing::enabled!(target: "wavetank", tracing::Level::DEBUG)
     }

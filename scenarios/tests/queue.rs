@@ -1,0 +1,135 @@
+//! The queue workload: clean under all of Jepsen's trouble for clients that are safe, and not for those that are not; its
+//! recordings are complete, and its histories are anyone's to judge.
+
+mod support;
+
+use check::case::{self, Case};
+use check::{Function, Op as HistoryOp, Status, jepsen};
+use client::Variant;
+use scenarios::{Config, Keep, Op, Outcome, Queued, Scenario, SubVia};
+use support::{run, seeds};
+
+fn scenario(name: &str) -> &'static Scenario {
+    scenarios::find(name).expect("a known scenario")
+}
+
+fn world(name: &str, switches: &[&str]) -> Config {
+    let mut config = (scenario(name).config)();
+    for name in switches {
+        let switch = scenarios::switches().iter().find(|switch| switch.name == *name).expect("a known switch");
+        (switch.apply)(&mut config);
+    }
+    config
+}
+
+fn short(seed: u64, switches: &[&str]) -> Outcome {
+    scenarios::execute(&(scenario("queue-short").plan)(seed, &world("queue-short", switches)), Keep::Events)
+}
+
+fn clean(switches: &[&str]) {
+    let scenario = scenario("queue-short");
+    assert_eq!(run(scenario, &world(scenario.name, switches), seeds(0..25).0), 0);
+}
+
+#[test]
+fn nothing_goes_wrong_in_transactions_of_consumers_that_assign() {
+    clean(&[]);
+}
+
+#[test]
+fn nothing_goes_wrong_in_transactions_of_consumers_that_subscribe() {
+    clean(&["subscribe"]);
+}
+
+#[test]
+fn nothing_goes_wrong_outside_transactions() {
+    clean(&["no-txn"]);
+}
+
+#[test]
+fn nothing_goes_wrong_outside_transactions_of_consumers_that_subscribe() {
+    clean(&["no-txn", "subscribe"]);
+}
+
+#[test]
+fn nothing_goes_wrong_under_the_second_protocol() {
+    clean(&["tv2"]);
+    clean(&["tv2", "subscribe"]);
+}
+
+#[test]
+fn a_run_as_large_as_jepsens_is_clean_and_writes_as_much() {
+    let scenario = scenario("queue");
+    let plan = (scenario.plan)(seeds(1..2).0.start, &(scenario.config)());
+    let outcome = scenarios::execute(&plan, Keep::Events);
+    assert_eq!((&outcome.anomalies, &outcome.vacuous, &outcome.failures), (&vec![], &vec![], &vec![]));
+    let writes = |event: &check::Event<'_>| event.status() == Status::Ok && event.sends().next().is_some();
+    let written = outcome.history.events().filter(writes).count();
+    assert!(written >= 6_700, "{written} write transactions; the report's run has 6,761");
+}
+
+/// What operations choose while they run stands in the recording, and the recording is the same run.
+#[test]
+fn a_recording_is_complete() {
+    for switches in [&[][..], &["subscribe", "no-txn"]] {
+        let plan = (scenario("queue-short").plan)(seeds(3..4).0.start, &world("queue-short", switches));
+        let outcome = scenarios::execute(&plan, Keep::Events);
+        let recorded = outcome.complete(plan);
+        let chosen = |queued: &Queued| match queued {
+            Queued::Give { keys, .. } | Queued::FinalReads { keys } => keys.clone(),
+            _ => None,
+        };
+        let operations = recorded.operations.values().flatten();
+        let given = operations.filter_map(|operation| match &operation.what {
+            Op::Queue(queued) => chosen(queued),
+            _ => None,
+        });
+        let given: Vec<Vec<u32>> = given.collect();
+        let in_history = |event: &check::Event<'_>| {
+            let gives = matches!(event.function(), Function::Assign | Function::Subscribe);
+            event.status() == Status::Invoke && gives && !event.from_start()
+        };
+        // Readers beside the workers assign too; what workers assign in the end is from the start.
+        let told = outcome.history.events().filter(in_history).count();
+        assert!(given.len() >= 10 && given.len() <= told + 5, "{} recorded, {told} told", given.len());
+        let again = scenarios::execute(&recorded, Keep::Events);
+        assert_eq!(again.fingerprint, outcome.fingerprint);
+    }
+}
+
+/// What `--history` writes is what anyone's checker reads: same verdict, same events.
+#[test]
+fn a_history_survives_its_forms() {
+    let outcome = short(seeds(5..6).0.start, &["subscribe"]);
+    let written = case::write(&Case { id: "x".into(), history: outcome.history.clone(), rest: Default::default() });
+    assert_eq!(case::read(&written).expect("it is readable").history, outcome.history);
+    let read = check::edn::read(&check::edn::write(&outcome.history)).expect("it is readable");
+    assert_eq!(read.len(), outcome.history.len());
+    let options = jepsen::Options { sub_via: SubVia::Subscribe.into(), ..Default::default() };
+    assert_eq!(jepsen::verdict(&read, options).types(), jepsen::verdict(&outcome.history, options).types());
+}
+
+/// The same load and trouble find what findings.md has for the real clients of the old protocol, and nothing else.
+#[test]
+fn a_client_of_the_old_protocol_is_torn() {
+    let scenario = scenario("queue-short");
+    let (seeds, chosen) = seeds(0..150);
+    let config = Config { client: Variant::Java38, ..(scenario.config)() };
+    let caught = run(scenario, &config, seeds.clone());
+    assert!(caught > 0 || chosen, "no seed of {seeds:?} shows it");
+}
+
+/// Every kind of operation that the generator draws is carried out by some run.
+#[test]
+fn a_run_does_all_that_it_is_there_for() {
+    let outcome = short(seeds(1..2).0.start, &[]);
+    let done = |function: Function, status: Status| {
+        outcome.history.events().any(|event| event.function() == function && event.status() == status)
+    };
+    for function in [Function::Send, Function::Poll, Function::Txn, Function::Assign, Function::Debug] {
+        assert!(done(function, Status::Ok), "no {function:?} succeeded");
+    }
+    assert!(done(Function::Crash, Status::Info) && done(Function::Txn, Status::Fail));
+    let polls = outcome.history.events().flat_map(|event| event.ops().to_vec());
+    assert!(polls.into_iter().any(|op| matches!(op, HistoryOp::Poll(Some(records)) if !records.is_empty())));
+}
