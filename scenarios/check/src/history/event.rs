@@ -87,6 +87,15 @@ impl<'a> Event<'a> {
         slice(&self.history.records, &self.record_range())
     }
 
+    /// The messages that its last poll returned.
+    pub(crate) fn last_poll(&self) -> &'a [Message] {
+        let last = self.ops().iter().rev().find_map(|op| match op {
+            Op::Poll(range) => Some(range.clone().unwrap_or_default()),
+            Op::Send { .. } => None,
+        });
+        slice(&self.history.records, &last.unwrap_or_default())
+    }
+
     /// The messages it polled, with their offsets, in order.
     pub(crate) fn polled_offsets(&self) -> impl Iterator<Item = (Message, Option<i64>)> + use<'a> {
         let offsets = slice(&self.history.offsets, &self.record_range());

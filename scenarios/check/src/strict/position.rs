@@ -133,6 +133,7 @@ impl Positions<'_> {
         };
         let history = self.facts.history;
         let polled = event.polled_messages();
+        let last = event.last_poll();
         let mut ends: BTreeMap<u32, Option<Position>> = BTreeMap::new();
         for run in polled.chunk_by(|a, b| history.key_number(*a) == history.key_number(*b)) {
             let number = history.key_number(run[0]);
@@ -152,7 +153,9 @@ impl Positions<'_> {
                 }
                 before = place.map(|place| (place, event.index, *message));
             }
-            ends.insert(number, before);
+            // A rebalance falls into a poll, before its records: none came after those of the last poll.
+            let is_sure = |message| !is_moved || (!event.repositioned().contains(&key) && last.contains(&message));
+            ends.insert(number, before.filter(|(_, _, message)| is_sure(*message)));
         }
         if event.status() == Status::Ok {
             for (number, end) in ends {
