@@ -9,9 +9,11 @@ use crate::config::Config;
 use crate::nemesis::{self, MIXES, Nemesis, Package};
 use crate::plan::Plan;
 use crate::queue::{Queue, generator};
+use crate::safe_ground;
 use crate::scenario::{Expect, Scenario};
 use crate::storm;
 use client::Variant;
+use fake_s3::Latency;
 use sim::choice::Choices;
 
 pub(crate) const QUEUE: Scenario = Scenario {
@@ -28,9 +30,9 @@ pub(crate) const SHORT: Scenario = Scenario {
     name: "queue-short",
     claim: "the same in three seconds, with five clients and more often something to go wrong",
     config: || {
-        let mut config = config(Queue {
+        config(Queue {
             clients: 5,
-            until_ms: 3_000,
+            until_ms: 4_000,
             think_ms_max: 120,
             active_keys: 4,
             max_writes_per_key: 24,
@@ -39,17 +41,14 @@ pub(crate) const SHORT: Scenario = Scenario {
             readers: 2,
             settle_ms: 2_000,
             ..Queue::default()
-        });
-        // As much shorter as the run: what was left open is aborted, and what is dead is found to be so.
-        config.agent.transactions.scan_interval_ms = 1_000;
-        config.agent.lease_ttl_s = 2;
-        config
+        })
     },
     plan: |seed, config| {
         let choices = Choices::new(seed, &[]);
+        let config = &world(&choices, config);
         let mut plan = plan(SHORT.name, seed, config, |queue| Nemesis {
             packages: everything(),
-            from_ms: 400,
+            from_ms: 1_000,
             until_ms: queue.until_ms,
             period_ms: 1_000,
             interval_ms: 300,
@@ -73,9 +72,28 @@ fn config(queue: Queue) -> Config {
         queue: Some(queue),
         ..Config::default()
     };
+    // One etcd and one Minio on a network of their own, as in Jepsen's test.
+    (config.coordinator.fsync_min_us, config.coordinator.fsync_max_us) = (300, 1_500);
+    config.storage.write = Latency { base_us: 2_000, jitter_us: 5_000 };
+    config.storage.read = Latency { base_us: 1_000, jitter_us: 2_000 };
+    config.agent.chunk_linger_ms = 10;
     config.agent.groups.min_session_timeout_ms = MIN_SESSION_TIMEOUT_MS;
     config.agent.groups.initial_rebalance_delay_ms = 0;
     config
+}
+
+/// Settings that must not matter, as on the safe ground; but what was left open is aborted soon, and what is dead is soon
+/// found to be so, for the run is short.
+fn world(choices: &Choices, config: &Config) -> Config {
+    let mut drawn = safe_ground::world(choices, config);
+    drawn.transactional_ids = config.transactional_ids.clone();
+    drawn.agent.transactions.scan_interval_ms = 1_000;
+    drawn.agent.lease_ttl_s = 2;
+    if choices.world("world.cloud", 0, 0).chance(0.5) {
+        let cloud = Config::default();
+        (drawn.coordinator, drawn.storage) = (cloud.coordinator, cloud.storage);
+    }
+    drawn
 }
 
 /// Every package: what Jepsen's last and largest mix has, and agents that leave and join.

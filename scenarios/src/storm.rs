@@ -96,7 +96,13 @@ pub(crate) fn on_queue_frames(choices: &Choices, config: &Config) -> Vec<Schedul
         (txn || !of_txn(words)) && !(config.is_second_protocol() && words.starts_with("AddPartitionsToTxn"))
     };
     let mut faults = on_frames(choices, LOST.into_iter().chain(LATE).zip(401..).filter(is_sent));
-    faults.iter_mut().for_each(|scheduled| scheduled.when = When::AtMs(0));
+    // The first frames come before any trouble, so they surely come.
+    for scheduled in &mut faults {
+        scheduled.when = When::AtMs(0);
+        if let Fault::Delay { frame, .. } | Fault::Reset { frame } = &mut scheduled.fault {
+            frame.nth = frame.nth.min(2);
+        }
+    }
     faults
 }
 

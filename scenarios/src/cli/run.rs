@@ -114,7 +114,7 @@ fn many(
     }
     let ending = tally.ending(&expect, until_failure);
     if !args.json {
-        report::tally(scenario.name, &tally, &expect, ending);
+        report::tally(scenario.name, &args.with, &tally, &expect, ending);
     }
     Ok(ending)
 }

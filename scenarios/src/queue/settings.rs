@@ -54,7 +54,7 @@ impl Default for Queue {
             sub_via: SubVia::Assign,
             clients: 15,
             until_ms: 100_000,
-            think_ms_max: 160,
+            think_ms_max: 60,
             active_keys: 10,
             max_writes_per_key: 1024,
             length_max: 4,
