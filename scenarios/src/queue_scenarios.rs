@@ -32,7 +32,7 @@ pub(crate) const SHORT: Scenario = Scenario {
     config: || {
         config(Queue {
             clients: 5,
-            until_ms: 4_000,
+            until_ms: 4_500,
             think_ms_max: 120,
             active_keys: 4,
             max_writes_per_key: 24,
@@ -48,7 +48,7 @@ pub(crate) const SHORT: Scenario = Scenario {
         let config = &world(&choices, config);
         let mut plan = plan(SHORT.name, seed, config, |queue| Nemesis {
             packages: everything(),
-            from_ms: 1_000,
+            from_ms: 1_500,
             until_ms: queue.until_ms,
             period_ms: 1_000,
             interval_ms: 300,

@@ -16,6 +16,8 @@ use sim::nemesis::{self, Kind, Swarm};
 
 /// When trouble may begin: the cluster and its clients stand by then.
 const FROM_MS: u64 = 2_000;
+/// The same in a short run of the queue workload.
+const QUEUE_FROM_MS: u64 = 700;
 /// Clients are still at work for this long, whatever happens to them.
 const CLIENTS_UNTIL_MS: u64 = 4_000;
 /// An agent is polled this often in every run.
@@ -96,9 +98,11 @@ pub(crate) fn on_queue_frames(choices: &Choices, config: &Config) -> Vec<Schedul
         (txn || !of_txn(words)) && !(config.is_second_protocol() && words.starts_with("AddPartitionsToTxn"))
     };
     let mut faults = on_frames(choices, LOST.into_iter().chain(LATE).zip(401..).filter(is_sent));
-    // The first frames come before any trouble, so they surely come.
+    // After all clients have begun, and before any other trouble, so that such frames surely come.
     for scheduled in &mut faults {
-        scheduled.when = When::AtMs(0);
+        if scheduled.when == When::AtMs(FROM_MS) {
+            scheduled.when = When::AtMs(QUEUE_FROM_MS);
+        }
         if let Fault::Delay { frame, .. } | Fault::Reset { frame } = &mut scheduled.fault {
             frame.nth = frame.nth.min(2);
         }
