@@ -40,6 +40,11 @@ pub enum Expect {
         /// May appear, with or without them.
         may: &'static [&'static str],
     },
+    /// Seeds may show these, and nothing else; none has to.
+    Allows {
+        /// May appear.
+        may: &'static [&'static str],
+    },
     /// No seed shows anything.
     Clean,
 }
@@ -71,6 +76,10 @@ impl Expect {
                     Reading::Quiet
                 }
             }
+            Expect::Allows { may } if within(&[], may) => match signature.is_empty() {
+                true => Reading::Quiet,
+                false => Reading::Caught,
+            },
             Expect::Clean if signature.is_empty() => Reading::Quiet,
             _ => Reading::Unexpected,
         }
@@ -200,6 +209,10 @@ mod tests {
         assert_eq!(reading(finds, &[]), Reading::Quiet);
         assert_eq!(reading(finds, &["b"]), Reading::Quiet);
         assert_eq!(reading(finds, &["c"]), Reading::Unexpected);
+        let allows = Expect::Allows { may: &["a"] };
+        assert_eq!(reading(allows, &["a"]), Reading::Caught);
+        assert_eq!(reading(allows, &[]), Reading::Quiet);
+        assert_eq!(reading(allows, &["a", "b"]), Reading::Unexpected);
         assert_eq!(reading(Expect::Clean, &[]), Reading::Quiet);
         assert_eq!(reading(Expect::Clean, &["a"]), Reading::Unexpected);
     }

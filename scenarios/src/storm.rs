@@ -104,7 +104,7 @@ pub(crate) fn on_queue_frames(choices: &Choices, config: &Config) -> Vec<Schedul
             scheduled.when = When::AtMs(QUEUE_FROM_MS);
         }
         if let Fault::Delay { frame, .. } | Fault::Reset { frame } = &mut scheduled.fault {
-            frame.nth = frame.nth.min(2);
+            frame.nth = 1;
         }
     }
     faults

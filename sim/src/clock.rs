@@ -3,10 +3,10 @@
 //! *Skew* moves only the wall clock; *drift* scales both. The monotonic clock never jumps, and goes on while the process
 //! is paused. A timer armed before a change of drift still comes due by the rate at its arming.
 
+use crate::trace::NodeId;
+
 /// Nanoseconds since the Unix epoch at the start of every run: 2026-01-01T00:00:00Z.
 pub(crate) const EPOCH_NS: u64 = 1_767_225_600_000_000_000;
-
-use crate::trace::NodeId;
 
 /// A wall clock that jumps there and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,6 +40,7 @@ fn expectation(expect: &Expect) -> String {
     match expect {
         Expect::Shows { must, .. } => format!("every seed shows {}", must.join(", ")),
         Expect::Finds { must, .. } => format!("some seed of a few hundred shows {}", must.join(", ")),
+        Expect::Allows { may } => format!("seeds may show {}, and nothing else", may.join(", ")),
         Expect::Clean => "no seed shows anything".into(),
     }
 }

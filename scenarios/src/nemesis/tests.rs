@@ -312,3 +312,27 @@ fn a_package_draws_the_same_whatever_else_may_be_drawn() {
     }
     assert!(shared > 200 && alone == 0, "{shared} shared, {alone} alone");
 }
+
+#[test]
+fn every_fault_has_an_effect_in_a_run_and_harms_no_strict_client() {
+    let ground = &crate::safe_ground::SCENARIO;
+    let strict = Config { spare_agents: 1, ..(ground.config)() };
+    for seed in 1..=6 {
+        let mut plan = (ground.plan)(seed, &strict);
+        let nemesis = Nemesis {
+            packages: packages(&everything()).expect("flags"),
+            from_ms: 2_000,
+            until_ms: 15_000,
+            period_ms: 3_000,
+            interval_ms: 600,
+            first_id: 1,
+        };
+        plan.faults = draw(&Choices::new(seed, &[]), &plan.config, &nemesis);
+        crate::validate(&plan).expect("a plan that can be run");
+        let outcome = crate::execute(&plan, crate::Keep::Events);
+        let idle: Vec<_> = outcome.vacuous.iter().filter(|why| why.contains("had no effect")).collect();
+        assert!(idle.is_empty(), "seed {seed}: {idle:?}");
+        assert!(outcome.failures.is_empty(), "seed {seed}: {:?}", outcome.failures);
+        assert!(outcome.signature.is_empty(), "seed {seed}: {:?}", outcome.anomalies);
+    }
+}
