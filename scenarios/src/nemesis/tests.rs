@@ -1,5 +1,6 @@
 //! What is drawn keeps to Jepsen's rules, over many seeds.
 
+use super::flags::FLAGS;
 use super::*;
 use crate::cluster::{COORDINATOR, STORAGE};
 use sim::fault::Fault;
