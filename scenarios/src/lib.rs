@@ -38,7 +38,7 @@ mod torn_transaction_random;
 mod watcher;
 mod workload;
 
-pub use config::{Config, Profile};
+pub use config::{Config, Members, Profile};
 pub use coordinator::EtcdCoordinator;
 pub use execute::{execute, execute_with};
 pub use host_port::HostPort;
