@@ -10,6 +10,7 @@
 pub mod cluster;
 mod config;
 mod coordinator;
+mod early_read;
 mod execute;
 mod explain;
 mod ground;

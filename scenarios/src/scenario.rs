@@ -95,6 +95,7 @@ pub fn all() -> &'static [Scenario] {
         crate::safe_ground_groups::SCENARIO,
         crate::queue_scenarios::SHORT,
         crate::queue_scenarios::QUEUE,
+        crate::early_read::SCENARIO,
     ]
 }
 

@@ -1,0 +1,57 @@
+//! The smaller workloads that Jepsen ran: each is clean on a few seeds, and finds what is planted for it.
+
+mod support;
+
+use check::{Function, Status};
+use scenarios::{Config, Keep, Outcome, Scenario};
+use std::collections::BTreeMap;
+use support::{run, seeds};
+
+fn scenario(name: &str) -> &'static Scenario {
+    scenarios::find(name).expect("a known scenario")
+}
+
+/// The world of a scenario, changed by switches.
+fn world(scenario: &Scenario, switches: &[&str]) -> Config {
+    let mut config = (scenario.config)();
+    for name in switches {
+        let switch =
+            scenarios::switches().iter().find(|switch| switch.name == *name).expect("a known switch");
+        (switch.apply)(&mut config);
+    }
+    config
+}
+
+fn clean(name: &str, switches: &[&str], count: u64) {
+    assert_eq!(run(scenario(name), &world(scenario(name), switches), seeds(0..count).0), 0);
+}
+
+fn found(name: &str, planted: &str, count: u64) {
+    let (seeds, chosen) = seeds(0..count);
+    let caught = run(scenario(name), &world(scenario(name), &[planted]), seeds.clone());
+    assert!(caught > 0 || chosen, "{name}: no seed of {seeds:?} shows {planted}");
+}
+
+fn outcome(name: &str) -> Outcome {
+    let scenario = scenario(name);
+    scenarios::execute(&(scenario.plan)(seeds(1..2).0.start, &(scenario.config)()), Keep::Events)
+}
+
+/// How many operations of a kind ended so.
+fn count(outcome: &Outcome, function: Function, status: Status) -> usize {
+    outcome.history.events().filter(|event| event.function() == function && event.status() == status).count()
+}
+
+#[test]
+fn nobody_reads_early() {
+    clean("early-read", &[], 12);
+    // A transaction that polls polled what others wrote meanwhile.
+    let outcome = outcome("early-read");
+    let polling = outcome.history.events().filter(|event| event.polled().next().is_some());
+    assert!(polling.filter(|event| event.function() == Function::Txn).count() >= 4);
+}
+
+#[test]
+fn whoever_serves_what_is_undecided_is_caught() {
+    found("early-read", "early-stable-offset", 4);
+}
