@@ -96,6 +96,7 @@ pub fn all() -> &'static [Scenario] {
         crate::queue_scenarios::SHORT,
         crate::queue_scenarios::QUEUE,
         crate::early_read::SCENARIO,
+        crate::close::SCENARIO,
     ]
 }
 

@@ -55,3 +55,15 @@ fn nobody_reads_early() {
 fn whoever_serves_what_is_undecided_is_caught() {
     found("early-read", "early-stable-offset", 4);
 }
+
+#[test]
+fn clients_close_in_time() {
+    clean("close", &[], 12);
+    // Five of them are those of the final phase.
+    assert!(count(&outcome("close"), Function::Crash, Status::Info) >= 10);
+}
+
+#[test]
+fn a_close_that_hangs_is_caught() {
+    found("close", "close-hangs", 8);
+}
