@@ -14,6 +14,7 @@ mod coordinator;
 mod early_read;
 mod execute;
 mod explain;
+mod fence;
 mod ground;
 mod group;
 mod host_port;

@@ -97,6 +97,7 @@ pub fn all() -> &'static [Scenario] {
         crate::queue_scenarios::QUEUE,
         crate::early_read::SCENARIO,
         crate::close::SCENARIO,
+        crate::fence::SCENARIO,
     ]
 }
 

@@ -67,3 +67,13 @@ fn clients_close_in_time() {
 fn a_close_that_hangs_is_caught() {
     found("close", "close-hangs", 8);
 }
+
+#[test]
+fn zombies_commit_nothing() {
+    clean("fence", &[], 12);
+}
+
+#[test]
+fn an_end_that_is_not_fenced_is_caught() {
+    found("fence", "unfenced-end", 8);
+}
