@@ -7,6 +7,7 @@
 //! * [`proxy`]: holds, delays and resets frames between real clients and real brokers
 //! * [`cluster`]: agents, coordinator and object store on machines of their own; [`execute_with`] takes other agents
 
+mod auto_commit;
 mod close;
 pub mod cluster;
 mod config;
@@ -19,6 +20,7 @@ mod ground;
 mod group;
 mod host_port;
 mod http;
+mod life;
 mod log;
 mod looker;
 mod member;

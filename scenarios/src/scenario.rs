@@ -98,6 +98,7 @@ pub fn all() -> &'static [Scenario] {
         crate::early_read::SCENARIO,
         crate::close::SCENARIO,
         crate::fence::SCENARIO,
+        crate::auto_commit::SCENARIO,
     ]
 }
 

@@ -77,3 +77,13 @@ fn zombies_commit_nothing() {
 fn an_end_that_is_not_fenced_is_caught() {
     found("fence", "unfenced-end", 8);
 }
+
+#[test]
+fn members_that_commit_by_themselves_lose_nothing() {
+    clean("auto-commit", &[], 12);
+}
+
+#[test]
+fn stale_commits_of_members_that_commit_by_themselves_are_caught() {
+    found("auto-commit", "stale-commits", 20);
+}
