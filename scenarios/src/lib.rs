@@ -27,6 +27,7 @@ mod member;
 mod nemesis;
 mod oracle;
 mod outcome;
+mod pipeline;
 mod plain;
 mod plan;
 pub mod proxy;

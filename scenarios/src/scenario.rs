@@ -99,6 +99,7 @@ pub fn all() -> &'static [Scenario] {
         crate::close::SCENARIO,
         crate::fence::SCENARIO,
         crate::auto_commit::SCENARIO,
+        crate::pipeline::SCENARIO,
     ]
 }
 

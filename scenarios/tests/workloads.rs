@@ -87,3 +87,14 @@ fn members_that_commit_by_themselves_lose_nothing() {
 fn stale_commits_of_members_that_commit_by_themselves_are_caught() {
     found("auto-commit", "stale-commits", 20);
 }
+
+#[test]
+fn a_pipeline_has_exactly_one_result_for_each_record() {
+    clean("pipeline", &[], 12);
+    clean("pipeline", &["tv2"], 6);
+}
+
+#[test]
+fn a_pipeline_that_resumes_from_memory_is_caught() {
+    found("pipeline", "resume-from-memory", 20);
+}
