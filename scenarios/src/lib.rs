@@ -7,6 +7,7 @@
 //! * [`proxy`]: holds, delays and resets frames between real clients and real brokers
 //! * [`cluster`]: agents, coordinator and object store on machines of their own; [`execute_with`] takes other agents
 
+mod abort;
 mod auto_commit;
 mod close;
 pub mod cluster;

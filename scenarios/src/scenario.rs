@@ -100,6 +100,7 @@ pub fn all() -> &'static [Scenario] {
         crate::fence::SCENARIO,
         crate::auto_commit::SCENARIO,
         crate::pipeline::SCENARIO,
+        crate::abort::SCENARIO,
     ]
 }
 

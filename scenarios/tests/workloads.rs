@@ -98,3 +98,29 @@ fn a_pipeline_has_exactly_one_result_for_each_record() {
 fn a_pipeline_that_resumes_from_memory_is_caught() {
     found("pipeline", "resume-from-memory", 20);
 }
+
+#[test]
+fn an_abort_moves_no_consumer_and_a_rebalance_does() {
+    clean("abort", &[], 12);
+    // Both kinds of step are there, so both claims were at stake.
+    let scenario = scenario("abort");
+    let mut steps: BTreeMap<(&str, bool), usize> = BTreeMap::new();
+    for seed in seeds(0..12).0 {
+        let outcome = scenarios::execute(&(scenario.plan)(seed, &(scenario.config)()), Keep::Events);
+        let polls: Vec<_> = outcome.polls.into_iter().map(|(_, poll)| poll).collect();
+        for ((step, is_rebalanced), class) in check::abort::classify(&polls) {
+            *steps.entry((step.name(), is_rebalanced)).or_default() += class.count;
+        }
+    }
+    assert!(steps.contains_key(&("advance", false)), "{steps:?}");
+    assert!(
+        steps.contains_key(&("rewind", true)) || steps.contains_key(&("rewind-further", true)),
+        "{steps:?}"
+    );
+    assert!(!steps.keys().any(|(step, is_rebalanced)| *step != "advance" && !is_rebalanced), "{steps:?}");
+}
+
+#[test]
+fn an_application_that_seeks_back_goes_back_without_a_rebalance() {
+    found("abort", "seek-back", 4);
+}
