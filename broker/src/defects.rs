@@ -18,4 +18,12 @@ pub struct Defects {
     // Left out when off: older recordings are sealed without it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stale_commits: bool,
+    /// Readers of committed records are served up to the high watermark: what an open transaction has written is seen at
+    /// once (finding 20). Read in `read::views`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub early_stable_offset: bool,
+    /// EndTxn of an older epoch of the producer id counts as one of the current epoch: a zombie that was fenced ends its
+    /// successor's transaction. Read in `api::end_txn::attempt`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unfenced_end: bool,
 }

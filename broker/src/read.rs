@@ -55,6 +55,7 @@ pub(crate) async fn views(
 ) -> Result<(Vec<Result<View, ResponseError>>, i64), Fault> {
     let mut views = Vec::with_capacity(wanted.len());
     let mut oldest = i64::MAX;
+    let only_stable = committed && !context.config.defects.early_stable_offset;
     for group in wanted.chunks(GROUP) {
         let ranges = group.iter().flat_map(|wanted| ranges(wanted, committed)).collect();
         let mut now = context.gate.read(ranges).await?;
@@ -64,7 +65,7 @@ pub(crate) async fn views(
             let (topic, head) = (now.one()?, now.one()?);
             let index = now.next();
             let aborted = if committed { now.next() } else { RangeResponse::default() };
-            views.push(view(wanted, committed, &topic, &head, index, aborted, revision)?);
+            views.push(view(wanted, only_stable, &topic, &head, index, aborted, revision)?);
         }
     }
     Ok((views, oldest))
@@ -99,7 +100,7 @@ fn aborted_end(topic: &str, partition: i32) -> bytes::Bytes {
 
 fn view(
     wanted: &Wanted,
-    committed: bool,
+    only_stable: bool,
     topic: &Stored<TopicEntry>,
     head: &Stored<Head>,
     index: RangeResponse,
@@ -114,7 +115,7 @@ fn view(
     if !(head.log_start_offset..=head.next_offset).contains(&wanted.offset) {
         return Ok(Err(ResponseError::OffsetOutOfRange));
     }
-    let bound = if committed { head.last_stable_offset() } else { head.high_watermark() };
+    let bound = if only_stable { head.last_stable_offset() } else { head.high_watermark() };
     let mut entries = Vec::with_capacity(index.kvs.len());
     let mut more = index.more;
     for kv in &index.kvs {

@@ -35,7 +35,8 @@ fn measure(name: &str, config: &Config, runs: u64) {
         let writes = |event: &Event<'_>| event.status() == Status::Ok && event.sends().next().is_some();
         let events = outcome.history.events();
         let written = events.filter(writes).map(|event| event.sends().count());
-        let (operations, records) = written.fold((0, 0), |(operations, records), sends| (operations + 1, records + sends));
+        let (operations, records) =
+            written.fold((0, 0), |(operations, records), sends| (operations + 1, records + sends));
         println!(
             "{name}, seed {seed}: {run_s:.2} s of CPU, of which both verdicts {judged_s:.2} s; {operations} writing operations and \
              {records} records acknowledged; {} events in the history, {} in the trace, {:.0} simulated s; memory {} MiB",

@@ -42,6 +42,9 @@ pub struct Config {
     /// What group members get wrong.
     #[serde(skip_serializing_if = "is_faultless")]
     pub member_flaws: client::Flaws,
+    /// Settings of group members.
+    #[serde(skip_serializing_if = "are_defaults")]
+    pub members: Members,
     /// Settings of every agent, but for what its seat says (node id, host, port) and for `defects`.
     #[serde(skip_serializing_if = "is_default")]
     pub agent: broker::AgentConfig,
@@ -73,6 +76,7 @@ impl Default for Config {
             storage: fake_s3::ServerConfig::default(),
             defects: broker::Defects::default(),
             member_flaws: client::Flaws::default(),
+            members: Members::default(),
             agent: broker::AgentConfig::default(),
             queue: None,
             preempt: Preempt { chance: 0.02, hold_us_max: 2_000 },
@@ -83,6 +87,22 @@ impl Default for Config {
 
 /// Jepsen's watchdog: it looks every second for an agent that is gone and that nobody killed, and starts it.
 const WATCHDOG: Option<Supervisor> = Some(Supervisor { restart_after_ms: 1_000, give_up_after: u32::MAX });
+
+/// Settings that all group members share; the others are those of their lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Members {
+    /// `auto.commit.interval.ms`.
+    pub auto_commit_interval_ms: u64,
+    /// `max.poll.records`.
+    pub max_poll_records: usize,
+}
+
+impl Default for Members {
+    fn default() -> Self {
+        Members { auto_commit_interval_ms: 500, max_poll_records: 8 }
+    }
+}
 
 /// A bundle of client settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,10 +184,10 @@ impl Config {
             group_instance_id: life.is_static.then(|| worker.to_string()),
             partition_assignment_strategy: assignors,
             enable_auto_commit: life.commits == Commits::Auto,
-            auto_commit_interval_ms: 500,
+            auto_commit_interval_ms: self.members.auto_commit_interval_ms,
             session_timeout_ms: life.session_timeout_ms,
             max_poll_interval_ms: life.max_poll_interval_ms,
-            max_poll_records: 8,
+            max_poll_records: self.members.max_poll_records,
             ..self.consumer(name, IsolationLevel::ReadCommitted)
         }
     }
@@ -199,6 +219,10 @@ pub const S3_PORT: u16 = 9000;
 
 fn is_faultless(flaws: &client::Flaws) -> bool {
     *flaws == client::Flaws::default()
+}
+
+fn are_defaults(members: &Members) -> bool {
+    *members == Members::default()
 }
 
 fn is_default(agent: &broker::AgentConfig) -> bool {

@@ -184,7 +184,7 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
         Some(queue) => {
             let hazards = ["redelivered", "commit-moved-back"];
             about_the_group.anomalies.retain(|(name, _)| !hazards.contains(name));
-            let about_the_queue = queue::judge::judge(&history, facts, queue);
+            let about_the_queue = queue::judge::judge(&history, facts, &run.trace, plan, queue);
             about_the_log.anomalies.extend(about_the_queue.anomalies);
             about_the_log.vacuous.extend(about_the_queue.vacuous);
         }
@@ -223,6 +223,7 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
             Some(_) => check::exercised(&history).to_string(),
             None => summary(facts),
         },
+        polls: queue::aborts::polls(facts),
         chosen: facts.queue.chosen.clone(),
         vacuous,
         failures,
@@ -240,7 +241,8 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
 /// What the final reader found, for the keys it read whole.
 fn final_values(facts: &Facts) -> FinalReads {
     let of_queue = facts.queue.found.iter();
-    let of_queue = of_queue.map(|(key, values)| (atom(*key), values.iter().map(|value| value_atom(*value)).collect()));
+    let of_queue =
+        of_queue.map(|(key, values)| (atom(*key), values.iter().map(|value| value_atom(*value)).collect()));
     let mut values: FinalReads = facts.read_whole.iter().map(|key| (atom(*key), BTreeSet::new())).collect();
     for fact in facts.facts.iter().filter(|fact| fact.client == "reader") {
         if let Work::Poll(records) = &fact.work {

@@ -7,9 +7,16 @@ use check::oracle::Asked;
 use check::{Atom, Status, Verdict};
 
 /// One line for each anomaly, the most telling first.
-pub(crate) fn anomalies(verdict: &Verdict, decisions: &[Decision], facts: &[Fact], queue: bool) -> Vec<String> {
+pub(crate) fn anomalies(
+    verdict: &Verdict,
+    decisions: &[Decision],
+    facts: &[Fact],
+    queue: bool,
+) -> Vec<String> {
     let record = |key, value| record(key, value, queue);
-    let records = |all: &[(Atom, Atom)]| all.iter().map(|(key, value)| record(*key, *value)).collect::<Vec<_>>().join(" ");
+    let records = |all: &[(Atom, Atom)]| {
+        all.iter().map(|(key, value)| record(*key, *value)).collect::<Vec<_>>().join(" ")
+    };
     let mut lines = Vec::new();
     for torn in &verdict.torn_transactions {
         let (there, gone) = (records(&torn.visible), records(&torn.hidden));

@@ -62,7 +62,7 @@ impl Findings {
 }
 
 /// Every epoch that a producer was told.
-fn grants(trace: &[Entry]) -> Vec<Grant> {
+pub(crate) fn grants(trace: &[Entry]) -> Vec<Grant> {
     let told = trace.iter().filter(|entry| entry.name == "producer.epoch");
     let grant = told.map(|entry| {
         Some(Grant {
@@ -75,7 +75,7 @@ fn grants(trace: &[Entry]) -> Vec<Grant> {
 }
 
 /// Every end of a transaction with acknowledged records that its producer was told succeeded.
-fn ends(trace: &[Entry]) -> Vec<End> {
+pub(crate) fn ends(trace: &[Entry]) -> Vec<End> {
     // By machine and transactional id: the producer id and epoch last told; by transaction, too: when its end was asked for.
     let mut epochs: BTreeMap<(NodeId, String), (i64, i16)> = BTreeMap::new();
     let mut asked: BTreeMap<(NodeId, String, i64), End> = BTreeMap::new();

@@ -7,21 +7,28 @@
 //! * [`proxy`]: holds, delays and resets frames between real clients and real brokers
 //! * [`cluster`]: agents, coordinator and object store on machines of their own; [`execute_with`] takes other agents
 
+mod abort;
+mod auto_commit;
+mod close;
 pub mod cluster;
 mod config;
 mod coordinator;
+mod early_read;
 mod execute;
 mod explain;
+mod fence;
 mod ground;
 mod group;
 mod host_port;
 mod http;
+mod life;
 mod log;
 mod looker;
 mod member;
 mod nemesis;
 mod oracle;
 mod outcome;
+mod pipeline;
 mod plain;
 mod plan;
 pub mod proxy;
@@ -38,7 +45,7 @@ mod torn_transaction_random;
 mod watcher;
 mod workload;
 
-pub use config::{Config, Profile};
+pub use config::{Config, Members, Profile};
 pub use coordinator::EtcdCoordinator;
 pub use execute::{execute, execute_with};
 pub use host_port::HostPort;

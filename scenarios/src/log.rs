@@ -59,6 +59,8 @@ pub(crate) struct Details {
     pub(crate) from_start: bool,
     /// Keys that a rebalance moved meanwhile.
     pub(crate) rebalanced: Vec<u32>,
+    /// Keys of which the application left the position where an operation that failed had moved it.
+    pub(crate) repositioned: Vec<u32>,
     /// When the commit was asked for.
     pub(crate) commit_invoked_ns: Option<u64>,
 }
@@ -215,6 +217,7 @@ fn fill(history: &mut History, queued: &Details) {
     }
     history.set_keys(queued.keys.iter().map(|key| atom(*key)));
     history.set_rebalanced(queued.rebalanced.iter().map(|key| atom(*key)));
+    history.set_repositioned(queued.repositioned.iter().map(|key| atom(*key)));
     if queued.from_start {
         history.set_from_start();
     }

@@ -3,7 +3,8 @@
 use crate::config::Config;
 use crate::plan::{Op, Plan, Queued, Recording};
 use crate::scenario::{self, Expect, Reading};
-use check::History;
+use check::abort::Poll;
+use check::{History, Status};
 use client::Variant;
 use sim::property::Marks;
 use sim::trace::{Entry, Fingerprint, NodeId};
@@ -40,6 +41,8 @@ pub struct Outcome {
     pub simulated_ns: u64,
     /// What clients did and were told, for any checker.
     pub history: History,
+    /// Polls of the queue workload but for its final phase, and how their operations ended, for `check::abort`.
+    pub polls: Vec<(Status, Poll)>,
     /// Keys chosen by operations that choose while they run, by worker and operation.
     pub(crate) chosen: BTreeMap<(String, u32), Vec<u32>>,
 }
@@ -59,7 +62,8 @@ impl Outcome {
         for (name, operations) in &mut plan.operations {
             for operation in operations {
                 let chosen = self.chosen.get(&(name.clone(), operation.id));
-                if let Op::Queue(Queued::Give { keys, .. } | Queued::FinalReads { keys }) = &mut operation.what
+                if let Op::Queue(Queued::Give { keys, .. } | Queued::FinalReads { keys }) =
+                    &mut operation.what
                     && let Some(chosen) = chosen
                 {
                     *keys = Some(chosen.clone());
@@ -131,7 +135,8 @@ pub fn validate(plan: &Plan) -> Result<(), String> {
     }
     let is_queue = plan.config.queue.is_some();
     let foreign = |what: &Op| matches!(what, Op::Queue(_)) != is_queue;
-    if let Some((name, _)) = plan.operations.iter().find(|(_, all)| all.iter().any(|one| foreign(&one.what))) {
+    if let Some((name, _)) = plan.operations.iter().find(|(_, all)| all.iter().any(|one| foreign(&one.what)))
+    {
         return Err(format!(
             "plan.operations.{name}: operations of the queue workload, and only they, go with plan.config.queue: \
              add or remove it"

@@ -84,8 +84,19 @@ pub enum Queued {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         keys: Option<Vec<u32>>,
     },
+    /// In a topic of its own, transactions that poll, and send 0 to 3 records: one that commits, two that abort, one that
+    /// commits, each again until it polled a record (jepsen.md C).
+    Aborts {
+        /// The partition: the first of its topic.
+        key: u32,
+    },
     /// The client is given up; another takes its place.
     Crash,
+    /// The client is given up, but goes on: it does this in a transaction while another takes its place.
+    Haunt {
+        /// In order.
+        what: Vec<Micro>,
+    },
     /// A consumer outside groups and transactions reads whatever keys there are, from their starts, until the final phase.
     Read {
         /// read_uncommitted; read_committed if absent.
@@ -117,6 +128,8 @@ pub enum Micro {
     Wait(u64),
     /// Polls until nothing comes.
     PollAll,
+    /// Waits until another client has taken the place of the one that does this.
+    Replaced,
 }
 
 /// The life of a group member. A worker that crashes begins the life again in which it was struck.

@@ -65,7 +65,8 @@ const TRANSACTION_TIMEOUT_MS: i32 = 1_000;
 /// Set through Bufstream's admin API, as its file was ignored.
 const MIN_SESSION_TIMEOUT_MS: i32 = 1_000;
 
-fn config(queue: Queue) -> Config {
+/// The world of the queue workload.
+pub(crate) fn config(queue: Queue) -> Config {
     let mut config = Config {
         client: Variant::Strict,
         transaction_timeout_ms: TRANSACTION_TIMEOUT_MS,

@@ -95,6 +95,12 @@ pub fn all() -> &'static [Scenario] {
         crate::safe_ground_groups::SCENARIO,
         crate::queue_scenarios::SHORT,
         crate::queue_scenarios::QUEUE,
+        crate::early_read::SCENARIO,
+        crate::close::SCENARIO,
+        crate::fence::SCENARIO,
+        crate::auto_commit::SCENARIO,
+        crate::pipeline::SCENARIO,
+        crate::abort::SCENARIO,
     ]
 }
 
@@ -166,6 +172,11 @@ pub fn switches() -> &'static [Switch] {
             apply: |config| of_queue(config, |queue| queue.txn = false),
         },
         Switch {
+            name: "seek-back",
+            what: "the application of the abort workload seeks back to where a transaction began that did not commit",
+            apply: |config| of_queue(config, |queue| queue.seeks_back = true),
+        },
+        Switch {
             name: "stale-commits",
             what: "planted: OffsetCommit is accepted from who is no member of the generation any more",
             apply: |config| config.defects.stale_commits = true,
@@ -179,6 +190,16 @@ pub fn switches() -> &'static [Switch] {
             name: "close-hangs",
             what: "planted: a member that closes waits over a dead connection, whatever its timeout (KAFKA-17734)",
             apply: |config| config.member_flaws.close_hangs = true,
+        },
+        Switch {
+            name: "early-stable-offset",
+            what: "planted: agents serve readers of committed records what no transaction has decided yet",
+            apply: |config| config.defects.early_stable_offset = true,
+        },
+        Switch {
+            name: "unfenced-end",
+            what: "planted: an agent takes EndTxn of an older epoch for one of the current epoch",
+            apply: |config| config.defects.unfenced_end = true,
         },
         Switch {
             name: "state-compare",

@@ -110,6 +110,26 @@ pub(crate) fn on_queue_frames(choices: &Choices, config: &Config) -> Vec<Schedul
     faults
 }
 
+/// Pauses of agents, and cuts between them and everybody else, the workers included, in a short run.
+pub(crate) fn at_agents<'a>(
+    choices: &Choices,
+    config: &Config,
+    workers: impl Iterator<Item = &'a String>,
+    until_ms: u64,
+) -> Vec<Scheduled> {
+    let swarm = Swarm {
+        kinds: vec![Kind::Pause, Kind::Cut],
+        targets: config.agent_names(),
+        others: [COORDINATOR, STORAGE].map(str::to_string).into_iter().chain(workers.cloned()).collect(),
+        from_ms: 500,
+        until_ms,
+        every_ms: (300, 1_000),
+        for_ms: (20, 1_500),
+        first_id: 701,
+    };
+    nemesis::draw(choices, &swarm)
+}
+
 /// How the members of a group commit. A group commits in the end, so what all of them do is done at least once; of a
 /// mixed group nothing is sure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,8 @@ fn scenario(name: &str) -> &'static Scenario {
 fn world(name: &str, switches: &[&str]) -> Config {
     let mut config = (scenario(name).config)();
     for name in switches {
-        let switch = scenarios::switches().iter().find(|switch| switch.name == *name).expect("a known switch");
+        let switch =
+            scenarios::switches().iter().find(|switch| switch.name == *name).expect("a known switch");
         (switch.apply)(&mut config);
     }
     config
@@ -101,7 +102,8 @@ fn a_recording_is_complete() {
 #[test]
 fn a_history_survives_its_forms() {
     let outcome = short(seeds(5..6).0.start, &["subscribe"]);
-    let written = case::write(&Case { id: "x".into(), history: outcome.history.clone(), rest: Default::default() });
+    let written =
+        case::write(&Case { id: "x".into(), history: outcome.history.clone(), rest: Default::default() });
     assert_eq!(case::read(&written).expect("it is readable").history, outcome.history);
     let read = check::edn::read(&check::edn::write(&outcome.history)).expect("it is readable");
     assert_eq!(read.len(), outcome.history.len());

@@ -102,7 +102,9 @@ async fn attempt(
     let id = request.transactional_id.as_str();
     let key = layout::txn(id);
     let stored = context.gate.read(vec![Range::key(key.clone())]).await?.one::<TxnState>()?;
-    let (producer_id, epoch) = (request.producer_id.0, request.producer_epoch);
+    let producer_id = request.producer_id.0;
+    let current = stored.value().map(|state| state.epoch).filter(|_| context.config.defects.unfenced_end);
+    let epoch = current.map_or(request.producer_epoch, |current| current.max(request.producer_epoch));
     let mut prepared = match transaction::end(rules, stored.value(), producer_id, epoch, request.committed) {
         End::Decide(prepared) => prepared,
         End::Already => {

@@ -53,10 +53,36 @@ struct Before {
     is_rebalanced: bool,
 }
 
+/// Two consecutive polls of one process in one topic that returned records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The place of the earlier one in the list of polls.
+    pub before: usize,
+    /// The place of the later one.
+    pub after: usize,
+    /// Where the later one began.
+    pub step: Step,
+    /// Whether there was a rebalance in between, or during the later one.
+    pub is_rebalanced: bool,
+}
+
 /// Classifies the pairs of polls, which come in the order of their completion.
 pub fn classify(polls: &[Poll]) -> Classes {
-    let mut processes: BTreeMap<i64, Before> = BTreeMap::new();
     let mut classes = Classes::new();
+    for Pair { before, after, step, is_rebalanced } in pairs(polls) {
+        let class = classes.entry((step, is_rebalanced)).or_default();
+        class.count += 1;
+        if class.samples.len() < 4 {
+            class.samples.push((before, after));
+        }
+    }
+    classes
+}
+
+/// All pairs of polls, which come in the order of their completion.
+pub fn pairs(polls: &[Poll]) -> Vec<Pair> {
+    let mut processes: BTreeMap<i64, Before> = BTreeMap::new();
+    let mut pairs = Vec::new();
     for (at, poll) in polls.iter().enumerate() {
         let before = processes.entry(poll.process).or_default();
         let Some(first) = poll.offsets.first() else {
@@ -65,16 +91,13 @@ pub fn classify(polls: &[Poll]) -> Classes {
         };
         let is_rebalanced = before.is_rebalanced || poll.is_rebalanced;
         let pair = before.poll.filter(|before| polls[*before].topic == poll.topic);
-        if let Some(before) = pair {
-            let class = classes.entry((step(&polls[before].offsets, *first), is_rebalanced)).or_default();
-            class.count += 1;
-            if class.samples.len() < 4 {
-                class.samples.push((before, at));
-            }
-        }
+        pairs.extend(pair.map(|before| {
+            let step = step(&polls[before].offsets, *first);
+            Pair { before, after: at, step, is_rebalanced }
+        }));
         *before = Before { poll: Some(at), is_rebalanced: false };
     }
-    classes
+    pairs
 }
 
 impl Step {

@@ -53,7 +53,7 @@ pub enum Status {
 
 impl Status {
     /// Jepsen's word for it.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Status::Invoke => "invoke",
             Status::Ok => "ok",

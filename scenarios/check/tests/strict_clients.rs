@@ -108,9 +108,8 @@ fn a_client_that_subscribes_is_judged_if_rebalances_are_logged() {
     let twice = "{:process 9 :type :ok :f :poll :value [[:poll {1 [[0 10]]}] [:poll {}]] :rebalance-log [{:keys [1]}]}\n";
     let text = after_six_records(&[subscribe, twice, &poll("ok", "[3 13]", "")].concat());
     assert_eq!(found(Conditions::default(), &text), []);
-    let text = after_six_records(
-        &[subscribe, twice, &poll("ok", "[1 11]", ""), &poll("ok", "[3 13]", "")].concat(),
-    );
+    let text =
+        after_six_records(&[subscribe, twice, &poll("ok", "[1 11]", ""), &poll("ok", "[3 13]", "")].concat());
     assert_eq!(found(Conditions::default(), &text), [("position-moved", 5)]);
     let unknown = after_six_records(&[poll("ok", "[0 10]", ""), poll("ok", "[3 13]", "")].concat());
     assert_eq!(found(Conditions::default(), &unknown), [], "nobody knows how it got its partitions");

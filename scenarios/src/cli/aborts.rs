@@ -1,5 +1,6 @@
-//! Polls of Jepsen's abort workload, `kq-abort/1`, for `wavetank check`.
+//! Polls of Jepsen's abort workload, `kq-abort/1`: read for `wavetank check`, and written for `--history`.
 
+use check::Status;
 use check::abort::{Poll, classify};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -58,4 +59,15 @@ pub(super) fn tell(aborts: &Value, as_json: bool) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The polls of one run, and how their operations ended.
+pub(super) fn write(id: &str, polls: &[(Status, Poll)]) -> String {
+    let polls: Vec<Value> = polls.iter().map(|(status, poll)| told(*status, poll)).collect();
+    json!({"schema": "kq-abort/1", "cases": [{"id": id, "polls": polls}]}).to_string() + "\n"
+}
+
+fn told(status: Status, poll: &Poll) -> Value {
+    let Poll { process, topic, offsets, is_rebalanced } = poll;
+    json!({"p": process, "s": status.name(), "topic": topic, "offsets": offsets, "rebalance": is_rebalanced})
 }

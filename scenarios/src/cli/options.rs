@@ -1,6 +1,6 @@
 //! Options and files that several subcommands share.
 
-use super::Unusable;
+use super::{Unusable, aborts};
 use check::case::{self, Case};
 use check::edn;
 use scenarios::{Config, Outcome, Plan, Recording, Scenario, SubVia};
@@ -67,20 +67,23 @@ pub(super) fn write(directory: &Path, name: &str, text: &str) -> Result<PathBuf,
     Ok(path)
 }
 
-/// Writes a run's history for any checker: as Jepsen's EDN if the file is called so, else as kq-case/1.
+/// Writes a run's history for any checker: as Jepsen's EDN if the file ends in .edn; its polls alone, as kq-abort/1, if it
+/// ends in .abort.json; else as kq-case/1.
 #[expect(clippy::disallowed_methods, reason = "the command writes what its user asked for, outside any run")]
 pub(super) fn write_history(file: &Path, plan: &Plan, outcome: &Outcome) -> Result<(), Unusable> {
     let history = &outcome.history;
-    let text = match file.extension().is_some_and(|extension| extension == "edn") {
-        true => edn::write(history),
-        false => {
-            let subscribes = plan.config.queue.as_ref().is_some_and(|queue| queue.sub_via == SubVia::Subscribe);
-            let via = if subscribes { "subscribe" } else { "assign" };
-            let options = serde_json::json!({"sub_via": [via], "ww_deps": true});
-            let rest = [("options".to_string(), options)].into_iter().collect();
-            let id = format!("{}-{}", plan.scenario, plan.seed);
-            case::write(&Case { id, history: history.clone(), rest })
-        }
+    let id = format!("{}-{}", plan.scenario, plan.seed);
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let text = if name.ends_with(".edn") {
+        edn::write(history)
+    } else if name.ends_with(".abort.json") {
+        aborts::write(&id, &outcome.polls)
+    } else {
+        let subscribes = plan.config.queue.as_ref().is_some_and(|queue| queue.sub_via == SubVia::Subscribe);
+        let via = if subscribes { "subscribe" } else { "assign" };
+        let options = serde_json::json!({"sub_via": [via], "ww_deps": true});
+        let rest = [("options".to_string(), options)].into_iter().collect();
+        case::write(&Case { id, history: history.clone(), rest })
     };
     std::fs::write(file, text)
         .map_err(|error| Unusable::new(format!("--history: {} cannot be written: {error}", file.display())))

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 pub(super) struct Args {
     /// The recording
     file: PathBuf,
-    /// Write the history of the run, for any checker: Jepsen's EDN if FILE ends in .edn, else kq-case/1
+    /// Write the history of the run, for any checker: Jepsen's EDN if FILE ends in .edn, polls alone (kq-abort/1) if in
+    /// .abort.json, else kq-case/1
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
     /// Print one JSON object

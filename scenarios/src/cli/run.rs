@@ -30,7 +30,8 @@ pub(super) struct Args {
     /// Where recordings go
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
-    /// Write the history of the run, for any checker: Jepsen's EDN if FILE ends in .edn, else kq-case/1
+    /// Write the history of the run, for any checker: Jepsen's EDN if FILE ends in .edn, polls alone (kq-abort/1) if in
+    /// .abort.json, else kq-case/1
     #[arg(long, value_name = "FILE", requires = "seed")]
     history: Option<PathBuf>,
     /// Seeds to run at the same time

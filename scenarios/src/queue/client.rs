@@ -3,14 +3,16 @@
 use super::payload;
 use super::settings::{Queue, SubVia};
 use crate::config::{Config, key_of, partition_of};
+use crate::explain::seconds;
 use crate::log::Log;
 use client::{
-    Admin, AdminConfig, Consumer, ConsumerRecord, Error, GroupMetadata, IsolationLevel, ListedOffset, Member, OffsetSpec,
-    Producer, Rebalanced, TopicPartition,
+    Admin, AdminConfig, Consumer, ConsumerRecord, Error, GroupMetadata, IsolationLevel, ListedOffset, Member,
+    OffsetSpec, Producer, Rebalanced, TopicPartition,
 };
 use rt::time::{Instant, sleep, timeout};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// The one group of all consumers (jepsen.md A1).
 const GROUP: &str = "jepsen-group";
@@ -24,6 +26,8 @@ const INIT_LIMIT: Duration = Duration::from_secs(60);
 const PARTITIONS: i32 = 2;
 const REPLICATION_FACTOR: i16 = 3;
 const TOPIC_ALREADY_EXISTS: i16 = 36;
+/// What a close may take beyond its timeout: for the tasks that it ends.
+const CLOSE_SLACK: Duration = Duration::from_millis(100);
 
 /// The clients of one process.
 pub(super) struct Client {
@@ -35,6 +39,8 @@ pub(super) struct Client {
     reader: Reader,
     admin: Admin,
     config: Config,
+    /// Of a zombie: told when another client has taken its place.
+    pub(super) replaced: Option<oneshot::Receiver<()>>,
 }
 
 /// What a client reads with.
@@ -47,11 +53,11 @@ enum Reader {
 
 impl Client {
     /// Opens the clients of a new process. A producer with transactions is initialised, however long that takes: after a
-    /// minute under another id.
+    /// minute under another id, unless the worker keeps its own.
     pub(super) async fn open(worker: &str, config: &Config, queue: &Queue, log: &Log) -> Client {
         let process = log.new_process();
         let (name, producer) = match queue.txn {
-            true => initialised(config, log).await,
+            true => initialised(worker, process, config, log).await,
             false => {
                 let name = format!("{worker}.{process}");
                 let producer = Producer::new(config.producer(&name, None), config.client.model());
@@ -60,28 +66,39 @@ impl Client {
         };
         let servers = AdminConfig { bootstrap_servers: config.bootstrap_servers(), ..AdminConfig::jepsen() };
         let admin = Admin::new(AdminConfig { client_id: format!("{name}.admin"), ..servers });
-        Client { process, name, producer, reader: Reader::None, admin, config: config.clone() }
+        Client {
+            process,
+            name,
+            producer,
+            reader: Reader::None,
+            admin,
+            config: config.clone(),
+            replaced: None,
+        }
     }
 
     /// Gives the consumer exactly these keys, or the topics that have them.
     pub(super) fn give(&mut self, keys: &[u32], sub_via: SubVia, from_start: bool) -> Result<(), Error> {
         let partitions: Vec<TopicPartition> = keys.iter().map(|key| partition_of(*key, true)).collect();
+        let flaws = self.config.member_flaws;
         match sub_via {
             SubVia::Assign => {
                 if !matches!(self.reader, Reader::Assigned(_)) {
-                    self.reader = Reader::Assigned(Box::new(Consumer::new(self.consumer_config())));
+                    self.reader =
+                        Reader::Assigned(Box::new(Consumer::with_flaws(self.consumer_config(), flaws)));
                 }
                 let Reader::Assigned(consumer) = &mut self.reader else { return Ok(()) };
                 consumer.assign(&partitions)?;
                 if from_start { consumer.seek_to_beginning(&partitions) } else { Ok(()) }
             }
             SubVia::Subscribe => {
-                let topics: BTreeSet<&str> = partitions.iter().map(|partition| partition.topic.as_str()).collect();
+                let topics: BTreeSet<&str> =
+                    partitions.iter().map(|partition| partition.topic.as_str()).collect();
                 let topics: Vec<&str> = topics.into_iter().collect();
                 match &mut self.reader {
                     Reader::Subscribed(member) => member.subscribe(&topics),
                     _ => {
-                        let member = Member::new(self.consumer_config(), self.config.member_flaws, &topics)?;
+                        let member = Member::new(self.consumer_config(), flaws, &topics)?;
                         self.reader = Reader::Subscribed(Box::new(member));
                     }
                 }
@@ -92,10 +109,10 @@ impl Client {
 
     fn consumer_config(&self) -> client::ConsumerConfig {
         let name = format!("{}.consumer.{}", self.name, self.process);
-        client::ConsumerConfig {
-            group_id: Some(GROUP.to_string()),
-            ..self.config.consumer(&name, IsolationLevel::ReadCommitted)
-        }
+        let defaults = self.config.consumer(&name, IsolationLevel::ReadCommitted);
+        let drawn = self.config.queue.as_ref().and_then(|queue| queue.max_poll_records);
+        let max_poll_records = drawn.unwrap_or(defaults.max_poll_records);
+        client::ConsumerConfig { group_id: Some(GROUP.to_string()), max_poll_records, ..defaults }
     }
 
     /// Polls once: key, offset and value of each record. Nothing at once, if there is nothing to poll.
@@ -124,7 +141,8 @@ impl Client {
         let Reader::Subscribed(member) = &mut self.reader else { return Vec::new() };
         let mut keys = BTreeSet::new();
         for rebalanced in member.take_rebalances() {
-            let (Rebalanced::Assigned(moved) | Rebalanced::Revoked(moved) | Rebalanced::Lost(moved)) = rebalanced;
+            let (Rebalanced::Assigned(moved) | Rebalanced::Revoked(moved) | Rebalanced::Lost(moved)) =
+                rebalanced;
             keys.extend(moved.iter().map(key));
         }
         keys.into_iter().collect()
@@ -153,13 +171,18 @@ impl Client {
         let partition = partition_of(key, true);
         self.create_topic(&partition.topic, log).await?;
         let timestamp_ms = rt::time::wall_ms();
-        let delivery = self.producer.send(payload::record(partition.clone(), key, value, timestamp_ms)).await?;
+        let delivery =
+            self.producer.send(payload::record(partition.clone(), key, value, timestamp_ms)).await?;
         let metadata = timeout(WAIT_LIMIT, delivery).await.map_err(|_| Error::Timeout("send"))??;
-        assert_eq!(metadata.partition, partition, "a record is acknowledged for the partition it was sent to");
+        assert_eq!(
+            metadata.partition, partition,
+            "a record is acknowledged for the partition it was sent to"
+        );
         Ok(metadata.offset)
     }
 
-    async fn create_topic(&mut self, topic: &str, log: &Log) -> Result<(), Error> {
+    /// Creates a topic, if nobody has yet.
+    pub(super) async fn create_topic(&mut self, topic: &str, log: &Log) -> Result<(), Error> {
         if !log.lock().queue.topics.insert(topic.to_string()) {
             return Ok(());
         }
@@ -180,28 +203,61 @@ impl Client {
         Ok(listed.iter().map(|(partition, listed)| (key(partition), *listed)).collect())
     }
 
-    /// Closes everything without waiting, as Jepsen's clients do.
-    pub(super) async fn close(self) {
-        self.producer.close(Duration::ZERO).await;
+    /// Waits until another client has taken its place, if that is to happen.
+    pub(super) async fn until_replaced(&mut self) {
+        if let Some(replaced) = self.replaced.take() {
+            // A worker that ends without another client has none to wait for.
+            let _ = replaced.await;
+        }
+    }
+
+    /// Closes everything; each part may take `limit_ms`.
+    pub(super) async fn close(self, limit_ms: u64, log: &Log) {
+        let limit = Duration::from_millis(limit_ms);
+        in_time("producer", &self.name, limit, self.producer.close(limit), log).await;
         match self.reader {
             Reader::None => {}
-            Reader::Assigned(consumer) => consumer.close(Duration::ZERO).await,
-            Reader::Subscribed(member) => member.close(Duration::ZERO).await,
+            Reader::Assigned(consumer) => {
+                in_time("consumer", &self.name, limit, consumer.close(limit), log).await
+            }
+            Reader::Subscribed(member) => {
+                in_time("member", &self.name, limit, member.close(limit), log).await
+            }
         }
     }
 }
 
-/// A producer with a fresh transactional id, `jt<N>`, and that id.
-async fn initialised(config: &Config, log: &Log) -> (String, Producer) {
+/// A close that takes longer than it may is noted and left alone, as Jepsen's killer thread does.
+async fn in_time(what: &str, name: &str, limit: Duration, close: impl Future<Output = ()>, log: &Log) {
+    let began = Instant::now();
+    if timeout(limit + CLOSE_SLACK, close).await.is_err() {
+        let (limit, began) = (limit.as_millis(), seconds(began.as_nanos()));
+        log.lock()
+            .queue
+            .hung
+            .push(format!("close({limit} ms) of the {what} of {name} at {began} did not come back"));
+    }
+}
+
+/// A producer and what it is called: with the worker's own transactional id, or else with a fresh one, `jt<N>`, which is
+/// also its name.
+async fn initialised(worker: &str, process: i64, config: &Config, log: &Log) -> (String, Producer) {
     loop {
-        let name = {
+        let fresh = || {
             let mut facts = log.lock();
             facts.queue.transactional_ids += 1;
             format!("jt{}", facts.queue.transactional_ids)
         };
+        let (name, id) = match config.transactional_ids.get(worker) {
+            Some(id) => (format!("{id}.{process}"), id.clone()),
+            None => {
+                let id = fresh();
+                (id.clone(), id)
+            }
+        };
         let deadline = Instant::now() + INIT_LIMIT;
         while Instant::now() < deadline {
-            let producer = Producer::new(config.producer(&name, Some(&name)), config.client.model());
+            let producer = Producer::new(config.producer(&name, Some(&id)), config.client.model());
             match producer.init_transactions().await {
                 Ok(()) => return (name, producer),
                 Err(_) => sleep(INIT_RETRY).await,
@@ -223,5 +279,7 @@ pub(super) fn read(records: &[ConsumerRecord], log: &Log) -> Vec<(u32, i64, u64)
 
 /// The key of a partition of the workload's own topics.
 fn key(partition: &TopicPartition) -> u32 {
-    key_of(&partition.to_string()).and_then(|key| u32::try_from(key).ok()).expect("only topics of the workload are read")
+    key_of(&partition.to_string())
+        .and_then(|key| u32::try_from(key).ok())
+        .expect("only topics of the workload are read")
 }

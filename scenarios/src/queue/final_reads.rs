@@ -55,7 +55,8 @@ async fn wait_for_all(worker: &Worker) {
         sleep(BARRIER_PAUSE).await;
     }
     let healed_ns = worker.log.lock().queue.healed_ns;
-    let settled = Instant::from_nanos(healed_ns).max(Instant::now()) + Duration::from_millis(worker.queue.settle_ms);
+    let settled =
+        Instant::from_nanos(healed_ns).max(Instant::now()) + Duration::from_millis(worker.queue.settle_ms);
     rt::time::sleep_until(settled).await;
 }
 
@@ -117,11 +118,13 @@ impl Reading {
         let txn = worker.queue.txn;
         let aborts = |n: u64| {
             let chance = worker.queue.abort_chance;
-            txn && rt::choice("queue.final-abort", u64::from(self.operation), self.polls * 2 + n).chance(chance)
+            txn && rt::choice("queue.final-abort", u64::from(self.operation), self.polls * 2 + n)
+                .chance(chance)
         };
         let abort_at = [0, 1].into_iter().find(|n| aborts(*n)).map(|n| n as usize);
         let past = self.is_past_targets();
-        let (status, polled) = worker.work(&[Micro::Poll], Manner { txn, abort_at, poll_ms: POLL_MS }).await;
+        let (status, polled) =
+            worker.work(&[Micro::Poll], Manner { txn, abort_at, poll_ms: POLL_MS, seeks_back: true }).await;
         if status != Status::Ok {
             return;
         }

@@ -20,7 +20,8 @@ const UNSEEN_CHANCE: f64 = 1.0 / 3.0;
 /// All operations, by worker.
 pub(crate) fn draw(choices: &Choices, queue: &Queue) -> BTreeMap<String, Vec<Operation>> {
     let names: Vec<String> = (1..=queue.clients).map(|n| format!("w{n}")).collect();
-    let mut workers: BTreeMap<&str, Load> = names.iter().map(|name| (name.as_str(), Load::default())).collect();
+    let mut workers: BTreeMap<&str, Load> =
+        names.iter().map(|name| (name.as_str(), Load::default())).collect();
     let mut keys = Keys::new(queue.active_keys);
     let mut id = 0;
     // A worker has more to do than there is time for, as operations take time.
@@ -71,13 +72,19 @@ impl Load {
         let mut think_ms = Some(think_ms);
         if of(choices, "queue.assign", id, 0).chance(queue.assign_chance) {
             let unseen = of(choices, "queue.unseen", id, 0).chance(UNSEEN_CHANCE);
-            self.push(id, 1, think_ms.take().unwrap_or(0), Queued::Give { drawn: drawn.keys, unseen, keys: None });
+            self.push(
+                id,
+                1,
+                think_ms.take().unwrap_or(0),
+                Queued::Give { drawn: drawn.keys, unseen, keys: None },
+            );
         }
-        self.push(id, 0, think_ms.unwrap_or(0), Queued::Work {
-            what: drawn.what,
-            abort_at: drawn.abort_at,
-            outside: false,
-        });
+        self.push(
+            id,
+            0,
+            think_ms.unwrap_or(0),
+            Queued::Work { what: drawn.what, abort_at: drawn.abort_at, outside: false },
+        );
     }
 
     /// Ids stay an operation's own: three for each turn.
@@ -96,7 +103,8 @@ struct Drawn {
 
 impl Drawn {
     fn new(choices: &Choices, queue: &Queue, id: u32, keys: &mut Keys) -> Drawn {
-        let length = if queue.txn { of(choices, "queue.length", id, 0).between(1, queue.length_max) } else { 1 };
+        let length =
+            if queue.txn { of(choices, "queue.length", id, 0).between(1, queue.length_max) } else { 1 };
         let mut drawn = Drawn { what: Vec::new(), abort_at: None, keys: Vec::new() };
         for n in 0..length {
             let slot = slot(of(choices, "queue.slot", id, n), queue.active_keys);

@@ -1,18 +1,21 @@
 //! What is held against a run of the queue workload beside the strict verdict: the verdict of Jepsen's checker, damaged
 //! payloads, offsets with two values, and ends of logs below what was acknowledged.
 
+use super::aborts;
 use super::settings::Queue;
-use crate::ground::Findings;
+use crate::ground::{self, Findings};
 use crate::log::{Details, Done, Facts, Work};
-use crate::plan::Plan;
+use crate::plan::{Op, Plan, Queued};
 use check::listed_below::{self, Known, Listed};
 use check::reading::{self, Reading};
-use check::{Ack, Conditions, History, Status, Timeouts, jepsen};
+use check::{Ack, Conditions, History, Status, Timeouts, jepsen, zombie};
+use sim::trace::Entry;
 use std::collections::BTreeMap;
 
 /// What is known of a run beside its events.
 pub(crate) fn conditions(plan: &Plan, queue: &Queue) -> Conditions {
-    let (producer, consumer) = (plan.config.producer("", None), plan.config.consumer("", client::IsolationLevel::ReadCommitted));
+    let (producer, consumer) =
+        (plan.config.producer("", None), plan.config.consumer("", client::IsolationLevel::ReadCommitted));
     let healed = sim::fault::over_after(&plan.faults).as_nanos() as u64;
     Conditions {
         heal_ns: Some(healed.max(queue.until_ms * 1_000_000)),
@@ -28,7 +31,13 @@ pub(crate) fn conditions(plan: &Plan, queue: &Queue) -> Conditions {
     }
 }
 
-pub(crate) fn judge(history: &History, facts: &Facts, queue: &Queue) -> Findings {
+pub(crate) fn judge(
+    history: &History,
+    facts: &Facts,
+    trace: &[Entry],
+    plan: &Plan,
+    queue: &Queue,
+) -> Findings {
     let mut findings = Findings::default();
     let sub_via = queue.sub_via.into();
     let verdict = jepsen::verdict(history, jepsen::Options { ww_deps: true, sub_via });
@@ -36,15 +45,33 @@ pub(crate) fn judge(history: &History, facts: &Facts, queue: &Queue) -> Findings
     for name in verdict.bad_types(sub_via) {
         match name {
             "empty-transaction-graph" => findings.vacuous.push("no operation depends on another".into()),
+            // An application that does not seek back gives those records up (KAFKA-17582).
+            "poll-skip" if !queue.seeks_back => {}
             name => findings.add(name, vec![errors[name].to_string()]),
         }
     }
+    findings.add("close-hung", facts.queue.hung.iter().collect());
     findings.add("payload-damage", facts.queue.damaged.iter().collect());
     let mut readings: Vec<Reading> = facts.readings.values().cloned().collect();
     readings.extend(acknowledged(facts));
     findings.add("conflict", reading::conflicts(&readings));
     findings.add("listed-below", listed_below::find(&known(facts), &listed(facts)));
-    if facts.queue.found.is_empty() {
+    findings.add("zombie-end", zombie::ends(&ground::grants(trace), &ground::ends(trace)));
+    let does = |wanted: fn(&Queued) -> bool| {
+        let is_it = |what: &Op| matches!(what, Op::Queue(queued) if wanted(queued));
+        plan.operations.values().flatten().any(|operation| is_it(&operation.what))
+    };
+    if does(|queued| matches!(queued, Queued::Aborts { .. })) {
+        let about_aborts = aborts::judge(&aborts::polls(facts));
+        findings.anomalies.extend(about_aborts.anomalies);
+        findings.vacuous.extend(about_aborts.vacuous);
+    }
+    let is_refused = facts.queue.zombies.contains(&Status::Fail);
+    if does(|queued| matches!(queued, Queued::Haunt { .. })) && !is_refused {
+        findings.vacuous.push("no zombie was refused anything".into());
+    }
+    // Who looks for what is lost never gets to the end.
+    if facts.queue.found.is_empty() && findings.anomalies.is_empty() {
         findings.vacuous.push("no worker read everything in the end".into());
     }
     findings
@@ -84,12 +111,22 @@ fn known(facts: &Facts) -> Vec<Known> {
             Done::Send { key, ack: Ack::At(offset), .. } => Some((*key, *offset)),
             _ => None,
         });
-        known.extend(sent.map(|(key, offset)| Known { partition: i64::from(key), offset, told_ns: fact.at_ns }));
+        known.extend(sent.map(|(key, offset)| Known {
+            partition: i64::from(key),
+            offset,
+            told_ns: fact.at_ns,
+        }));
     }
     known
 }
 
 fn listed(facts: &Facts) -> Vec<Listed> {
     let listed = facts.queue.listed.iter();
-    listed.map(|(key, end, invoked_ns)| Listed { partition: i64::from(*key), end: *end, invoked_ns: *invoked_ns }).collect()
+    listed
+        .map(|(key, end, invoked_ns)| Listed {
+            partition: i64::from(*key),
+            end: *end,
+            invoked_ns: *invoked_ns,
+        })
+        .collect()
 }

@@ -15,11 +15,13 @@ const NOT_A_VALUE: u64 = u64::MAX;
 
 /// The record that carries `value`, sent at `timestamp_ms` by its sender's clock.
 pub(super) fn record(partition: TopicPartition, key: u32, value: u64, timestamp_ms: i64) -> ProducerRecord {
-    let headers = vec![
-        Header::new(KEY, key.to_string()),
-        Header::new(DIGEST, digest(key, value, timestamp_ms)),
-    ];
-    ProducerRecord { headers, timestamp_ms: Some(timestamp_ms), ..ProducerRecord::new(partition, value.to_string()) }
+    let headers =
+        vec![Header::new(KEY, key.to_string()), Header::new(DIGEST, digest(key, value, timestamp_ms))];
+    ProducerRecord {
+        headers,
+        timestamp_ms: Some(timestamp_ms),
+        ..ProducerRecord::new(partition, value.to_string())
+    }
 }
 
 /// The value of a record polled from `key`, and what is wrong with the record.
@@ -42,7 +44,9 @@ pub(super) fn read(key: u32, record: &ConsumerRecord) -> (u64, Option<String>) {
         }
         Some(_) => None,
     };
-    let at = |problem| format!("offset {} of {} (value {}): {problem}", record.offset, record.partition, text.unwrap_or("?"));
+    let at = |problem| {
+        format!("offset {} of {} (value {}): {problem}", record.offset, record.partition, text.unwrap_or("?"))
+    };
     (value.unwrap_or(NOT_A_VALUE), problem.map(at))
 }
 

@@ -30,6 +30,10 @@ pub(crate) struct Progress {
     pub(crate) found: BTreeMap<u32, BTreeSet<u64>>,
     /// Payloads that are not what was sent, in words.
     pub(crate) damaged: Vec<String>,
+    /// Closes that took longer than they might, in words.
+    pub(crate) hung: Vec<String>,
+    /// How the operations of zombies ended.
+    pub(crate) zombies: Vec<Status>,
     /// Raw looks at the ends of logs: key, end, when it was asked for.
     pub(crate) listed: Vec<(u32, i64, u64)>,
 }
@@ -58,8 +62,9 @@ impl Progress {
 
     /// Keys of which acknowledged records were never polled.
     pub(crate) fn unseen(&self) -> Vec<u32> {
-        let behind =
-            |(key, sent): (&u32, &i64)| (self.polled.get(key).is_none_or(|polled| polled < sent)).then_some(*key);
+        let behind = |(key, sent): (&u32, &i64)| {
+            (self.polled.get(key).is_none_or(|polled| polled < sent)).then_some(*key)
+        };
         self.sent.iter().filter_map(behind).collect()
     }
 
@@ -89,7 +94,12 @@ mod tests {
 
     #[test]
     fn what_was_acknowledged_above_what_was_polled_is_unseen() {
-        let worked = |status, done| Worked { status, details: Details { done, ..Details::default() }, error: None, goes_on: true };
+        let worked = |status, done| Worked {
+            status,
+            details: Details { done, ..Details::default() },
+            error: None,
+            goes_on: true,
+        };
         let sent = |key, offset| Done::Send { key, value: 1, ack: Ack::At(offset) };
         let polled = |key, offset| Done::Poll(Some(vec![(key, offset, 1)]));
         let mut progress = Progress::default();

@@ -28,7 +28,12 @@ pub(super) async fn run(worker: &Worker, uncommitted: bool) {
     while Instant::now() < until {
         let keys = worker.log.lock().queue.touched();
         if keys != assigned {
-            noted.add(Status::Invoke, Function::Assign, Details { keys: keys.clone(), ..Details::default() }, None);
+            noted.add(
+                Status::Invoke,
+                Function::Assign,
+                Details { keys: keys.clone(), ..Details::default() },
+                None,
+            );
             let partitions: Vec<_> = keys.iter().map(|key| partition_of(*key, true)).collect();
             let given = consumer.assign(&partitions);
             let status = if given.is_ok() { Status::Ok } else { Status::Fail };

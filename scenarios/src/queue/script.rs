@@ -28,7 +28,13 @@ pub(crate) async fn run(plan: Plan, queue: Queue, log: Log, agent: MakeAgent) {
     for (name, operations) in plan.operations {
         let (config, queue, log) = (config.clone(), queue.clone(), log.clone());
         node::add(&name.clone(), Role::Client, None, move |_| {
-            Box::pin(worker::run(name.clone(), config.clone(), queue.clone(), operations.clone(), log.clone()))
+            Box::pin(worker::run(
+                name.clone(),
+                config.clone(),
+                queue.clone(),
+                operations.clone(),
+                log.clone(),
+            ))
         });
     }
     let limit = trouble + Duration::from_millis(queue.settle_ms + queue.final_limit_ms) + SPARE;

@@ -26,9 +26,18 @@ pub struct Queue {
     pub assign_chance: f64,
     /// Chance of a deliberate abort before each part of a transaction, and before its commit.
     pub abort_chance: f64,
+    /// An operation that fails ends with its consumer where it began: the application seeks back (jepsen.md A4).
+    #[serde(skip_serializing_if = "is_true")]
+    pub seeks_back: bool,
+    /// `max.poll.records`; Kafka's default if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_poll_records: Option<usize>,
     /// Time between two crashes of one worker's client, on average, in milliseconds; no crashes if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crash_every_ms: Option<u64>,
+    /// How long each part of a client that is given up may take to close, in milliseconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub close_ms: u64,
     /// Consumers beside the workers, outside transactions and groups: half of them read uncommitted records too.
     pub readers: u32,
     /// Pause between the end of all trouble and the final phase, in milliseconds.
@@ -60,12 +69,23 @@ impl Default for Queue {
             length_max: 4,
             assign_chance: 1.0 / 64.0,
             abort_chance: 0.1,
+            seeks_back: true,
+            max_poll_records: None,
             crash_every_ms: None,
+            close_ms: 0,
             readers: 0,
             settle_ms: 10_000,
             final_limit_ms: 200_000,
         }
     }
+}
+
+fn is_true(flag: &bool) -> bool {
+    *flag
+}
+
+fn is_zero(ms: &u64) -> bool {
+    *ms == 0
 }
 
 impl From<SubVia> for check::jepsen::SubVia {

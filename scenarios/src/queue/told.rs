@@ -23,10 +23,17 @@ pub(super) fn of(error: &Error) -> Told {
         // "Cannot execute transactional method because we are in an error state".
         Error::Abortable(_) | Error::Fatal(_) => FAIL_AND_END,
         Error::Kafka(code) => match *code {
-            AUTHORIZATION_TOPIC | AUTHORIZATION_GROUP | AUTHORIZATION_CLUSTER | AUTHORIZATION_TRANSACTIONAL_ID
+            AUTHORIZATION_TOPIC
+            | AUTHORIZATION_GROUP
+            | AUTHORIZATION_CLUSTER
+            | AUTHORIZATION_TRANSACTIONAL_ID
             | OUT_OF_ORDER_SEQUENCE_NUMBER => FAIL_AND_END,
-            INVALID_PRODUCER_EPOCH | INVALID_TOPIC_EXCEPTION | INVALID_REPLICATION_FACTOR | NOT_CONTROLLER
-            | UNKNOWN_TOPIC_OR_PARTITION | BROKER_NOT_AVAILABLE => FAIL,
+            INVALID_PRODUCER_EPOCH
+            | INVALID_TOPIC_EXCEPTION
+            | INVALID_REPLICATION_FACTOR
+            | NOT_CONTROLLER
+            | UNKNOWN_TOPIC_OR_PARTITION
+            | BROKER_NOT_AVAILABLE => FAIL,
             _ => INFO,
         },
         _ => INFO,

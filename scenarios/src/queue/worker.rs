@@ -1,5 +1,6 @@
 //! A worker of the queue workload: it carries out operations and notes what it was told (jepsen.md A4, A5).
 
+use super::aborts;
 use super::client::Client;
 use super::final_reads;
 use super::reader;
@@ -13,9 +14,10 @@ use client::Error;
 use rt::time::{Instant, sleep};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// How long one poll waits, in milliseconds.
-const POLL_MS: u64 = 100;
+pub(super) const POLL_MS: u64 = 100;
 
 /// A completed operation.
 #[derive(Debug)]
@@ -34,6 +36,10 @@ pub(super) struct Worker {
     pub(super) queue: Queue,
     pub(super) log: Log,
     pub(super) client: Option<Client>,
+    /// Its clients that were given up and go on.
+    pub(super) zombies: rt::JoinSet<()>,
+    /// Tells the last of them that another client is there.
+    pub(super) replaces: Option<oneshot::Sender<()>>,
 }
 
 /// What a poll and the end of an operation depend on.
@@ -43,14 +49,15 @@ pub(super) struct Manner {
     pub(super) txn: bool,
     pub(super) abort_at: Option<usize>,
     pub(super) poll_ms: u64,
+    /// What does not commit ends with the consumer where it began.
+    pub(super) seeks_back: bool,
 }
 
 /// Carries out a worker's operations.
 pub(super) async fn run(name: String, config: Config, queue: Queue, operations: Vec<Operation>, log: Log) {
-    let mut worker = Worker { name: name.clone(), config, queue, log: log.clone(), client: None };
-    let until = Instant::from_nanos(worker.queue.until_ms * 1_000_000);
+    let mut worker = Worker::new(&name, &config, &queue, &log);
     for operation in operations {
-        if Instant::now() >= until && !matches!(operation.what, Op::Queue(Queued::FinalReads { .. })) {
+        if worker.is_over() && !matches!(operation.what, Op::Queue(Queued::FinalReads { .. })) {
             continue;
         }
         sleep(Duration::from_millis(operation.think_ms)).await;
@@ -60,26 +67,46 @@ pub(super) async fn run(name: String, config: Config, queue: Queue, operations: 
         match what {
             Queued::Work { what, abort_at, outside } => {
                 let txn = worker.queue.txn && !outside;
-                worker.work(&what, Manner { txn, abort_at, poll_ms: POLL_MS }).await;
+                let seeks_back = worker.queue.seeks_back;
+                worker.work(&what, Manner { txn, abort_at, poll_ms: POLL_MS, seeks_back }).await;
             }
             Queued::Give { drawn, unseen, keys } => {
                 let keys = keys.unwrap_or_else(|| worker.choose(&drawn, unseen));
                 worker.note_choice(operation.id, &keys);
                 worker.give(&keys, worker.queue.sub_via, false).await;
             }
+            Queued::Aborts { key } => aborts::run(&mut worker, operation.id, key).await,
             Queued::Crash => worker.crash().await,
+            Queued::Haunt { what } => worker.haunt(what).await,
             Queued::Read { uncommitted } => reader::run(&worker, uncommitted).await,
-            Queued::FinalReads { keys } => final_reads::run(&mut worker, operation.id, keys).await,
+            Queued::FinalReads { keys } => {
+                worker.lay_to_rest().await;
+                final_reads::run(&mut worker, operation.id, keys).await;
+            }
         }
     }
     log.lock().finished.insert(name);
 }
 
 impl Worker {
+    pub(super) fn new(name: &str, config: &Config, queue: &Queue, log: &Log) -> Worker {
+        let (name, config, queue, log) = (name.to_string(), config.clone(), queue.clone(), log.clone());
+        Worker { name, config, queue, log, client: None, zombies: rt::JoinSet::new(), replaces: None }
+    }
+
+    /// The main phase is over.
+    pub(super) fn is_over(&self) -> bool {
+        Instant::now() >= Instant::from_nanos(self.queue.until_ms * 1_000_000)
+    }
+
     /// The client of the current process; a new one if there is none.
     pub(super) async fn open(&mut self) -> &mut Client {
         if self.client.is_none() {
             self.client = Some(Client::open(&self.name, &self.config, &self.queue, &self.log).await);
+            if let Some(replaces) = self.replaces.take() {
+                // A zombie that has met its end does not wait.
+                let _ = replaces.send(());
+            }
         }
         self.client.as_mut().expect("it was just opened")
     }
@@ -116,7 +143,8 @@ impl Worker {
     pub(super) async fn crash(&mut self) {
         self.open().await;
         self.invoke(Function::Crash, Details::default());
-        let worked = Worked { status: Status::Info, details: Details::default(), error: None, goes_on: false };
+        let worked =
+            Worked { status: Status::Info, details: Details::default(), error: None, goes_on: false };
         self.complete(Function::Crash, worked).await;
     }
 
@@ -136,8 +164,11 @@ impl Worker {
             // Its failure is swallowed (jepsen.md A4).
             let _ = attempt.client.commit_sync().await;
         }
-        if told.status != Status::Ok {
-            first.into_iter().for_each(|(key, offset)| attempt.client.rewind(key, offset));
+        match (told.status, manner.seeks_back) {
+            (Status::Ok, _) => {}
+            (_, true) => first.into_iter().for_each(|(key, offset)| attempt.client.rewind(key, offset)),
+            // Whoever reads the history takes a seek for granted.
+            (_, false) => attempt.details.repositioned = first.into_keys().collect(),
         }
         let mut details = attempt.details;
         details.rebalanced = self.open().await.take_rebalanced();
@@ -163,7 +194,7 @@ impl Worker {
         self.log.add(client.process, &client.name, status, Work::Queue(function, Box::new(details)), error);
         match goes_on {
             true => self.client = Some(client),
-            false => client.close().await,
+            false => client.close(self.queue.close_ms, &self.log).await,
         }
         status
     }
@@ -188,7 +219,7 @@ fn undone(micro: &Micro) -> Option<Done> {
     match micro {
         Micro::Send { key, value } => Some(Done::Send { key: *key, value: *value, ack: Ack::None }),
         Micro::Poll | Micro::PollAll => Some(Done::Poll(None)),
-        Micro::Wait(_) => None,
+        Micro::Wait(_) | Micro::Replaced => None,
     }
 }
 
@@ -245,6 +276,10 @@ impl Attempt<'_> {
             match micro {
                 Micro::Wait(ms) => {
                     sleep(Duration::from_millis(*ms)).await;
+                    continue;
+                }
+                Micro::Replaced => {
+                    self.client.until_replaced().await;
                     continue;
                 }
                 Micro::Send { key, value } => {

@@ -154,7 +154,8 @@ impl Positions<'_> {
                 before = place.map(|place| (place, event.index, *message));
             }
             // A rebalance falls into a poll, before its records: none came after those of the last poll.
-            let is_sure = |message| !is_moved || (!event.repositioned().contains(&key) && last.contains(&message));
+            let is_sure =
+                |message| !is_moved || (!event.repositioned().contains(&key) && last.contains(&message));
             ends.insert(number, before.filter(|(_, _, message)| is_sure(*message)));
         }
         if event.status() == Status::Ok {

@@ -3,6 +3,7 @@
 mod describe;
 mod expiry;
 mod idempotence;
+mod planted;
 mod ranges;
 mod stale;
 mod timeouts;
