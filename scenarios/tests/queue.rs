@@ -58,15 +58,18 @@ fn nothing_goes_wrong_under_the_second_protocol() {
     clean(&["tv2", "subscribe"]);
 }
 
+/// Fifteen clients and Jepsen's own times, but for the length of the main phase.
 #[test]
-fn a_run_as_large_as_jepsens_is_clean_and_writes_as_much() {
+fn a_run_of_as_many_clients_as_jepsens_is_clean() {
     let scenario = scenario("queue");
-    let plan = (scenario.plan)(seeds(1..2).0.start, &(scenario.config)());
+    let mut config = (scenario.config)();
+    config.queue.as_mut().expect("it is the queue workload").until_ms = 20_000;
+    let plan = (scenario.plan)(seeds(1..2).0.start, &config);
     let outcome = scenarios::execute(&plan, Keep::Events);
     assert_eq!((&outcome.anomalies, &outcome.vacuous, &outcome.failures), (&vec![], &vec![], &vec![]));
     let writes = |event: &check::Event<'_>| event.status() == Status::Ok && event.sends().next().is_some();
     let written = outcome.history.events().filter(writes).count();
-    assert!(written >= 6_700, "{written} write transactions; the report's run has 6,761");
+    assert!(written >= 300, "{written} writing transactions in 20 s");
 }
 
 /// What operations choose while they run stands in the recording, and the recording is the same run.
