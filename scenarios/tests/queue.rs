@@ -29,7 +29,7 @@ fn short(seed: u64, switches: &[&str]) -> Outcome {
 
 fn clean(switches: &[&str]) {
     let scenario = scenario("queue-short");
-    assert_eq!(run(scenario, &world(scenario.name, switches), seeds(0..25).0), 0);
+    assert_eq!(run(scenario, &world(scenario.name, switches), seeds(0..15).0), 0);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_history_survives_its_forms() {
 fn a_client_of_the_old_protocol_shows_only_what_is_known_of_it() {
     let scenario = scenario("queue-short");
     let config = Config { client: Variant::Java38, ..(scenario.config)() };
-    run(scenario, &config, seeds(0..25).0);
+    run(scenario, &config, seeds(0..15).0);
 }
 
 /// Every kind of operation that the generator draws is carried out by some run.

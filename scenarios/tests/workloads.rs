@@ -44,7 +44,7 @@ fn count(outcome: &Outcome, function: Function, status: Status) -> usize {
 
 #[test]
 fn nobody_reads_early() {
-    clean("early-read", &[], 12);
+    clean("early-read", &[], 8);
     // A transaction that polls polled what others wrote meanwhile.
     let outcome = outcome("early-read");
     let polling = outcome.history.events().filter(|event| event.polled().next().is_some());
@@ -58,7 +58,7 @@ fn whoever_serves_what_is_undecided_is_caught() {
 
 #[test]
 fn clients_close_in_time() {
-    clean("close", &[], 12);
+    clean("close", &[], 8);
     // Five of them are those of the final phase.
     assert!(count(&outcome("close"), Function::Crash, Status::Info) >= 10);
 }
@@ -70,7 +70,7 @@ fn a_close_that_hangs_is_caught() {
 
 #[test]
 fn zombies_commit_nothing() {
-    clean("fence", &[], 12);
+    clean("fence", &[], 8);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn an_end_that_is_not_fenced_is_caught() {
 
 #[test]
 fn members_that_commit_by_themselves_lose_nothing() {
-    clean("auto-commit", &[], 12);
+    clean("auto-commit", &[], 8);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn stale_commits_of_members_that_commit_by_themselves_are_caught() {
 
 #[test]
 fn a_pipeline_has_exactly_one_result_for_each_record() {
-    clean("pipeline", &[], 12);
+    clean("pipeline", &[], 8);
     clean("pipeline", &["tv2"], 6);
 }
 
@@ -101,7 +101,7 @@ fn a_pipeline_that_resumes_from_memory_is_caught() {
 
 #[test]
 fn an_abort_moves_no_consumer_and_a_rebalance_does() {
-    clean("abort", &[], 12);
+    clean("abort", &[], 8);
     // Both kinds of step are there, so both claims were at stake.
     let scenario = scenario("abort");
     let mut steps: BTreeMap<(&str, bool), usize> = BTreeMap::new();
