@@ -28,7 +28,7 @@ pub(crate) const QUEUE: Scenario = Scenario {
 
 pub(crate) const SHORT: Scenario = Scenario {
     name: "queue-short",
-    claim: "the same in three seconds, with five clients and more often something to go wrong",
+    claim: "the same in five seconds, with five clients and more often something to go wrong",
     config: || {
         config(Queue {
             clients: 5,

@@ -188,3 +188,18 @@ fn a_search_stops_at_the_first_catch() {
     let told = wavetank.ok(&["run", "torn-transaction-random", "--seeds", "0..400", "--until-failure"]);
     assert!(told.contains("TORN") && told.contains("first caught at seed"), "{told}");
 }
+
+#[test]
+fn the_history_of_a_run_is_written_for_any_checker() {
+    let wavetank = Wavetank::new("history");
+    for file in ["h.edn", "h.json"] {
+        wavetank.ok(&["run", "queue-short", "--seed", "3", "--history", file]);
+        let told = wavetank.ok(&["check", file]);
+        assert!(told.contains("jepsen  valid") && told.contains("strict  valid"), "{told}");
+    }
+    wavetank.ok(&["run", "abort", "--seed", "3", "--history", "h.abort.json"]);
+    assert!(wavetank.ok(&["check", "h.abort.json"]).contains("polls after polls: advance/none"));
+    // A range has no one history.
+    let line = wavetank.refused(&["run", "queue-short", "--seeds", "1..3", "--history", "h.edn"]);
+    assert!(line.contains("--history"), "{line}");
+}

@@ -32,7 +32,7 @@ pub(super) struct Args {
     out: PathBuf,
     /// Write the history of the run, for any checker: Jepsen's EDN if FILE ends in .edn, polls alone (kq-abort/1) if in
     /// .abort.json, else kq-case/1
-    #[arg(long, value_name = "FILE", requires = "seed")]
+    #[arg(long, value_name = "FILE", requires = "seed", conflicts_with = "seeds")]
     history: Option<PathBuf>,
     /// Seeds to run at the same time
     #[arg(long, value_name = "N")]

@@ -9,6 +9,7 @@ use crate::plan::{Op, Plan, Queued};
 use check::listed_below::{self, Known, Listed};
 use check::reading::{self, Reading};
 use check::{Ack, Conditions, History, Status, Timeouts, jepsen, zombie};
+use serde_json::Value;
 use sim::trace::Entry;
 use std::collections::BTreeMap;
 
@@ -41,8 +42,9 @@ pub(crate) fn judge(
     let mut findings = Findings::default();
     let sub_via = queue.sub_via.into();
     let verdict = jepsen::verdict(history, jepsen::Options { ww_deps: true, sub_via });
-    let errors = verdict.to_json(history)["errors"].clone();
-    for name in verdict.bad_types(sub_via) {
+    let bad = verdict.bad_types(sub_via);
+    let errors = if bad.is_empty() { Value::Null } else { verdict.to_json(history)["errors"].take() };
+    for name in bad {
         match name {
             "empty-transaction-graph" => findings.vacuous.push("no operation depends on another".into()),
             // An application that does not seek back gives those records up (KAFKA-17582).
