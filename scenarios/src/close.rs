@@ -18,20 +18,7 @@ use sim::choice::Choices;
 pub(crate) const SCENARIO: Scenario = Scenario {
     name: "close",
     claim: "a client that is closed with a timeout is closed by then, though agents pause and the network is cut",
-    config: || {
-        queue_scenarios::config(Queue {
-            clients: 5,
-            until_ms: 4_000,
-            think_ms_max: 120,
-            active_keys: 4,
-            max_writes_per_key: 24,
-            assign_chance: 0.25,
-            crash_every_ms: Some(300),
-            close_ms: 300,
-            settle_ms: 2_000,
-            ..Queue::default()
-        })
-    },
+    config: || queue_scenarios::config(Queue { close_ms: 300, ..queue_scenarios::restless() }),
     plan,
     expect: |config| match config.member_flaws.close_hangs {
         true => Expect::Finds { must: &["close-hung"], may: &[] },

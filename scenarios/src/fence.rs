@@ -10,7 +10,7 @@
 
 use crate::config::Config;
 use crate::plan::Plan;
-use crate::queue::{Queue, generator, zombie};
+use crate::queue::{generator, zombie};
 use crate::queue_scenarios;
 use crate::scenario::{Expect, Scenario};
 use crate::storm;
@@ -19,19 +19,7 @@ use sim::choice::Choices;
 pub(crate) const SCENARIO: Scenario = Scenario {
     name: "fence",
     claim: "a client whose transactional id was taken over commits nothing more, whenever it comes back to life",
-    config: || {
-        queue_scenarios::config(Queue {
-            clients: 5,
-            until_ms: 4_000,
-            think_ms_max: 120,
-            active_keys: 4,
-            max_writes_per_key: 24,
-            assign_chance: 0.25,
-            crash_every_ms: Some(300),
-            settle_ms: 2_000,
-            ..Queue::default()
-        })
-    },
+    config: || queue_scenarios::config(queue_scenarios::restless()),
     plan,
     expect: |config| match config.defects.unfenced_end {
         true => Expect::Finds {

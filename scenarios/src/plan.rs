@@ -69,9 +69,6 @@ pub enum Queued {
         /// The application aborts before this one of them; after the last, before the commit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         abort_at: Option<usize>,
-        /// Not in a transaction, though others are.
-        #[serde(default, skip_serializing_if = "is_false")]
-        outside: bool,
     },
     /// The consumer gets other partitions: it assigns them, or subscribes to the topics that have them.
     Give {

@@ -97,7 +97,22 @@ fn world(choices: &Choices, config: &Config) -> Config {
     drawn
 }
 
-/// Every package: what Jepsen's last and largest mix has, and agents that leave and join.
+/// Five clients that are given up again and again.
+pub(crate) fn restless() -> Queue {
+    Queue {
+        clients: 5,
+        until_ms: 4_000,
+        think_ms_max: 120,
+        active_keys: 4,
+        max_writes_per_key: 24,
+        assign_chance: 0.25,
+        crash_every_ms: Some(300),
+        settle_ms: 2_000,
+        ..Queue::default()
+    }
+}
+
+/// Every package: what Jepsen's last and largest mix has, and agents that leave and come back.
 fn everything() -> Vec<Package> {
     let flags = [MIXES[MIXES.len() - 1], &["membership"]].concat();
     nemesis::packages(&flags).expect("the flags of the mixes are flags")

@@ -41,7 +41,7 @@ fn operations(choices: &Choices, queue: &Queue, worker: u32) -> Vec<Operation> {
                 operations.push(Operation { id: id + 1, think_ms: 0, what: Op::Queue(give) });
             }
         }
-        let work = Queued::Work { what, abort_at: None, outside: false };
+        let work = Queued::Work { what, abort_at: None };
         operations.push(Operation { id, think_ms, what: Op::Queue(work) });
     }
     let final_reads = Op::Queue(Queued::FinalReads { keys: None });

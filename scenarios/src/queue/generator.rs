@@ -79,12 +79,7 @@ impl Load {
                 Queued::Give { drawn: drawn.keys, unseen, keys: None },
             );
         }
-        self.push(
-            id,
-            0,
-            think_ms.unwrap_or(0),
-            Queued::Work { what: drawn.what, abort_at: drawn.abort_at, outside: false },
-        );
+        self.push(id, 0, think_ms.unwrap_or(0), Queued::Work { what: drawn.what, abort_at: drawn.abort_at });
     }
 
     /// Ids stay an operation's own: three for each turn.

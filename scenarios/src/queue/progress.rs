@@ -26,7 +26,7 @@ pub(crate) struct Progress {
     pub(crate) healed_ns: u64,
     /// Keys chosen by operations that choose while they run, by worker and operation.
     pub(crate) chosen: BTreeMap<(String, u32), Vec<u32>>,
-    /// What the first final reader to finish found, whole, by key.
+    /// What the last final reader to finish found, whole, by key.
     pub(crate) found: BTreeMap<u32, BTreeSet<u64>>,
     /// Payloads that are not what was sent, in words.
     pub(crate) damaged: Vec<String>,

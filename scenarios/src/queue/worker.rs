@@ -65,9 +65,8 @@ pub(super) async fn run(name: String, config: Config, queue: Queue, operations: 
             panic!("an operation of another workload in a plan with plan.config.queue")
         };
         match what {
-            Queued::Work { what, abort_at, outside } => {
-                let txn = worker.queue.txn && !outside;
-                let seeks_back = worker.queue.seeks_back;
+            Queued::Work { what, abort_at } => {
+                let Queue { txn, seeks_back, .. } = worker.queue;
                 worker.work(&what, Manner { txn, abort_at, poll_ms: POLL_MS, seeks_back }).await;
             }
             Queued::Give { drawn, unseen, keys } => {
