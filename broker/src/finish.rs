@@ -2,9 +2,10 @@
 //!
 //! Each step is one bounded coordinator transaction that any agent can take and that happens once. A step appends markers
 //! to up to [`STEP`] partitions: control batch, head, producer state and aborted range change together, and the
-//! partition leaves the transaction. Then the offsets that the transaction holds pending are settled, group by group
-//! (`pending`). The last step finds neither left and completes the transaction. Every step compares the mod revision that
-//! Prepare gave the transaction, so a late one can do nothing to the next transaction.
+//! partition leaves the transaction. It is compared that the partition is in it until then: two agents that finish the
+//! same transaction would each write a marker otherwise. Then the offsets that the transaction holds pending are settled,
+//! group by group (`pending`). The last step finds neither left and completes the transaction. Every step compares the mod
+//! revision that Prepare gave the transaction, so a late one can do nothing to the next transaction.
 
 use crate::agent::Context;
 use crate::batch::MARKER_BYTES;
@@ -158,7 +159,11 @@ async fn mark(
     for (topic, partition) in &partitions {
         step.add(topic, *partition, &mut now)?;
     }
-    step.ops.extend(parts.iter().map(|part| Op::delete(part.key.clone())));
+    for part in parts {
+        // The heads were read later than the list: another agent may have marked the partitions by then.
+        step.compares.push(Compare::unchanged(part.key.clone(), part.mod_revision));
+        step.ops.push(Op::delete(part.key.clone()));
+    }
     let parts_key = layout::txn_parts(id);
     step.ops.push(Op::Range(Range::span(parts_key.clone(), layout::end_of(&parts_key), 1)));
     rt::preempt("finish.before-markers").await;

@@ -2,6 +2,7 @@
 
 mod describe;
 mod expiry;
+mod finishers;
 mod idempotence;
 mod planted;
 mod ranges;
