@@ -190,7 +190,7 @@ impl Append<'_> {
         if plans.is_empty() {
             return Ok(());
         }
-        if let (true, Some(chunk)) = (settled, self.chunk.take()) {
+        if settled && let Some(chunk) = self.chunk.take() {
             rt::mark!(reachable, "a chunk was settled before it was committed");
             self.context.chunks.forget(chunk.incarnation).await;
         }

@@ -72,6 +72,22 @@ fn a_topic_made_again_meanwhile_does_not_get_the_batch() {
 }
 
 #[test]
+fn an_append_that_met_another_commits_the_chunk_that_it_has() {
+    let faults = schedule([pause("agent-2", before_commit(), 1_000)]);
+    world(AgentConfig::default(), faults).run(|cluster| async move {
+        let mut other = cluster.connect("agent-1").await;
+        other.create_topic("t", 1, &[]).await;
+        let mut agent = cluster.connect("agent-2").await;
+        agent.send(9, &produce("t", 0, plain())).await;
+        rt::time::sleep(Duration::from_millis(500)).await;
+        let first = other.call(9, &produce("t", 0, plain())).await;
+        assert_eq!(first.responses[0].partition_responses[0].base_offset, 0);
+        assert_eq!(answer(&mut agent).await, (0, 1));
+        assert_eq!(cluster.chunks().await.len(), 2, "each wrote its batch once");
+    });
+}
+
+#[test]
 fn an_agent_that_wakes_after_the_deadline_answers_and_does_not_try_again() {
     let agent = AgentConfig {
         request_limit_ms: 30_000,
