@@ -36,8 +36,43 @@ impl<'a> Span<'a> {
     }
 }
 
-/// A key's records, oldest first.
-type History = Vec<Arc<KeyValue>>;
+/// A key's records, oldest first; never empty.
+#[derive(Debug)]
+struct History {
+    records: Vec<Arc<KeyValue>>,
+    /// Of the newest record, here so that a count of many keys looks at no record: its mod revision, and whether it is one.
+    revision: i64,
+    live: bool,
+}
+
+impl History {
+    fn new(first: Arc<KeyValue>) -> Self {
+        History { revision: first.mod_revision, live: !first.is_tombstone(), records: vec![first] }
+    }
+
+    fn push(&mut self, record: Arc<KeyValue>) {
+        (self.revision, self.live) = (record.mod_revision, !record.is_tombstone());
+        self.records.push(record);
+    }
+
+    fn newest(&self) -> &Arc<KeyValue> {
+        self.records.last().expect("a history is never empty")
+    }
+
+    /// The live record as of `revision`.
+    fn at(&self, revision: i64) -> Option<&Arc<KeyValue>> {
+        if self.revision <= revision {
+            return self.live.then(|| self.newest());
+        }
+        let newer = self.records.partition_point(|record| record.mod_revision <= revision);
+        self.records.get(newer.checked_sub(1)?).filter(|record| !record.is_tombstone())
+    }
+
+    /// Whether it is live as of `revision`.
+    fn lives(&self, revision: i64) -> bool {
+        if self.revision <= revision { self.live } else { self.at(revision).is_some() }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -79,7 +114,7 @@ impl Index {
 
     /// The key as of `revision`.
     pub(crate) fn get(&self, key: &[u8], revision: i64) -> Option<&Arc<KeyValue>> {
-        self.keys.get(key).and_then(|history| at(history, revision))
+        self.keys.get(key).and_then(|history| history.at(revision))
     }
 
     /// The live keys of a span as of `revision`, in order.
@@ -88,7 +123,12 @@ impl Index {
         span: Span<'_>,
         revision: i64,
     ) -> impl Iterator<Item = &'i Arc<KeyValue>> + use<'i> {
-        self.histories(span).filter_map(move |history| at(history, revision))
+        self.histories(span).filter_map(move |history| history.at(revision))
+    }
+
+    /// How many keys of a span are live as of `revision`.
+    pub(crate) fn count(&self, span: Span<'_>, revision: i64) -> usize {
+        self.histories(span).filter(|history| history.lives(revision)).count()
     }
 
     /// The records made at `revision`, in order of operation; none if it was compacted or is still to come.
@@ -105,8 +145,8 @@ impl Index {
         let mut revisions: Vec<i64> = self
             .histories(span)
             .flat_map(|history| {
-                let from = history.partition_point(|record| record.mod_revision < first);
-                history[from..].iter().map(|record| record.mod_revision)
+                let from = history.records.partition_point(|record| record.mod_revision < first);
+                history.records[from..].iter().map(|record| record.mod_revision)
             })
             .collect();
         revisions.sort_unstable();
@@ -125,14 +165,15 @@ impl Index {
         self.compacted = revision;
         let mut freed = 0;
         self.keys.retain(|_, history| {
-            let newer = history.partition_point(|record| record.mod_revision <= revision);
+            let records = &mut history.records;
+            let newer = records.partition_point(|record| record.mod_revision <= revision);
             if let Some(last) = newer.checked_sub(1) {
-                let dead = history[last].is_tombstone()
-                    && !(keep_tombstones && history[last].mod_revision == revision);
-                let old = history.drain(..if dead { newer } else { last });
+                let dead = records[last].is_tombstone()
+                    && !(keep_tombstones && records[last].mod_revision == revision);
+                let old = records.drain(..if dead { newer } else { last });
                 freed += old.map(|record| size(&record)).sum::<i64>();
             }
-            !history.is_empty()
+            !records.is_empty()
         });
         self.bytes -= freed;
         let old = usize::try_from(revision - self.log_first).unwrap_or(0).min(self.log.len());
@@ -153,31 +194,25 @@ impl Index {
     /// How many records and revisions are kept.
     #[cfg(test)]
     pub(crate) fn kept(&self) -> (usize, usize) {
-        (self.keys.values().map(Vec::len).sum(), self.log.len())
+        (self.keys.values().map(|history| history.records.len()).sum(), self.log.len())
     }
 
     fn histories<'i>(&'i self, span: Span<'_>) -> impl Iterator<Item = &'i History> + use<'i> {
-        let (start, end) = match span {
-            Span::One(key) => (Bound::Included(key), Bound::Included(key)),
+        let (one, range) = match span {
+            Span::One(key) => (self.keys.get(key), None),
             // An inverted range is empty, and BTreeMap panics on one.
-            Span::Within(start, end) => (Bound::Included(start), Bound::Excluded(end.max(start))),
-            Span::From(start) => (Bound::Included(start), Bound::Unbounded),
+            Span::Within(start, end) => {
+                (None, Some((Bound::Included(start), Bound::Excluded(end.max(start)))))
+            }
+            Span::From(start) => (None, Some((Bound::Included(start), Bound::Unbounded))),
         };
-        self.keys.range::<[u8], _>((start, end)).map(|(_, history)| history)
+        let many = range.map(|range| self.keys.range::<[u8], _>(range).map(|(_, history)| history));
+        one.into_iter().chain(many.into_iter().flatten())
     }
 }
 
 fn size(record: &KeyValue) -> i64 {
     (record.key.len() + record.value.len()) as i64
-}
-
-/// The live record of a history as of `revision`.
-fn at(history: &[Arc<KeyValue>], revision: i64) -> Option<&Arc<KeyValue>> {
-    let record = match history.last() {
-        Some(last) if last.mod_revision <= revision => last,
-        _ => &history[history.partition_point(|record| record.mod_revision <= revision).checked_sub(1)?],
-    };
-    (!record.is_tombstone()).then_some(record)
 }
 
 /// One transaction. Its writes are seen by its own later operations at once, and by others after [`Writer::commit`].
@@ -206,8 +241,8 @@ impl Writer<'_> {
         };
         let (before, record) = match self.index.keys.get_mut(key) {
             Some(history) => {
-                let last = history.last().expect("a history is never empty");
-                let before = (!last.is_tombstone()).then(|| last.clone());
+                let last = history.newest();
+                let before = history.live.then(|| last.clone());
                 let (create_revision, version) =
                     before.as_ref().map_or((main, 1), |before| (before.create_revision, before.version + 1));
                 // Shares the key that is kept already instead of keeping each request's own copy.
@@ -217,7 +252,7 @@ impl Writer<'_> {
             }
             None => {
                 let record = record(key, main, 1);
-                self.index.keys.insert(key.clone(), vec![record.clone()]);
+                self.index.keys.insert(key.clone(), History::new(record.clone()));
                 (None, record)
             }
         };

@@ -38,19 +38,15 @@ pub(crate) fn range(index: &Index, request: &RangeRequest, current: i64) -> Resu
     let at = if request.revision > 0 { request.revision } else { current };
     let span = Span::new(&request.key, &request.range_end);
     let mut response = RangeResponse { revision: current, ..Default::default() };
+    response.count = index.count(span, at) as i64;
     if request.count_only {
-        response.count = index.live(span, at).count() as i64;
         return Ok(response);
     }
     let limit = usize::try_from(request.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     // With sorting or bounds the limit applies to the end result.
     let fetch = if limits_first(request) { limit.saturating_add(1) } else { usize::MAX };
-    for record in index.live(span, at) {
-        response.count += 1;
-        if response.kvs.len() < fetch && within_bounds(request, record) {
-            response.kvs.push(record.clone());
-        }
-    }
+    let within = index.live(span, at).filter(|record| within_bounds(request, record));
+    response.kvs.extend(within.take(fetch).cloned());
     if let Some((target, order)) = request.sort {
         sort(&mut response.kvs, target, order);
     }
