@@ -47,7 +47,7 @@ mod workload;
 
 pub use config::{Config, Members, Profile};
 pub use coordinator::EtcdCoordinator;
-pub use execute::{execute, execute_with};
+pub use execute::{execute, execute_to_tell, execute_with};
 pub use host_port::HostPort;
 pub use outcome::{Comparison, Outcome, compare, validate, variant_name};
 pub use plan::{Commits, Decision, Life, Micro, Op, Operation, Plan, Queued, Recording, Send};

@@ -2,7 +2,6 @@
 
 use super::options::{self, read_recording};
 use super::{CliResult, Ending, report};
-use scenarios::Keep;
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -20,7 +19,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> CliResult {
     let recording = read_recording(&args.file)?;
-    let outcome = scenarios::execute(&recording.plan, Keep::Story);
+    let outcome = scenarios::execute_to_tell(&recording.plan);
     let comparison = scenarios::compare(&recording, &outcome);
     let name = &recording.plan.scenario;
     if let Some(history) = &args.history {

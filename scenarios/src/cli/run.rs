@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> CliResult {
 fn single(args: &Args, scenario: &Scenario, config: &Config, seed: u64) -> CliResult {
     let expect = (scenario.expect)(config);
     let plan = (scenario.plan)(seed, config);
-    let outcome = scenarios::execute(&plan, Keep::Story);
+    let outcome = scenarios::execute_to_tell(&plan);
     let reading = outcome.reading(&expect);
     let file = record(args, scenario, config, seed, &outcome)?;
     if let Some(history) = &args.history {
