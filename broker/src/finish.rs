@@ -4,13 +4,13 @@
 //! to up to [`STEP`] partitions: control batch, head, producer state and aborted range change together, and the
 //! partition leaves the transaction. It is compared that the partition is in it until then: two agents that finish the
 //! same transaction would each write a marker otherwise. Then the offsets that the transaction holds pending are settled,
-//! group by group (`pending`). The last step finds neither left and completes the transaction. Every step compares the mod
+//! group by group (`pending`). The last step, of either kind, completes the transaction with what it writes. Every step compares the mod
 //! revision that Prepare gave the transaction, so a late one can do nothing to the next transaction.
 
 use crate::agent::Context;
 use crate::batch::MARKER_BYTES;
 use crate::codec;
-use crate::coordinator::{Compare, KeyValue, Op, OpResponse, Range};
+use crate::coordinator::{Compare, CoordinatorError, KeyValue, Op, Range, RangeResponse};
 use crate::gate::{Fault, Snapshot, Stored};
 use crate::layout;
 use crate::pending;
@@ -21,13 +21,23 @@ use crate::transaction::TxnState;
 use rt::time::wall_ms;
 use std::sync::Arc;
 
-/// Partitions per step: at most five operations each and one more, within etcd's 128.
+/// Partitions per step: at most five operations each and two more, within etcd's 128.
 const STEP: usize = 24;
 /// How long one agent keeps trying; then the scan takes over.
 const LIMIT_MS: u64 = 10_000;
 
-/// Tells that this agent prepared the end of a transaction (`state`, as stored at `revision`), and has it finished.
-pub(crate) fn begin(context: &Context, id: &str, state: &TxnState, by: &'static str, revision: i64) {
+/// Stores a prepared end (`state`) under `guard`, and has it finished. The revision of Prepare; `None` if the guard failed.
+pub(crate) async fn prepare(
+    context: &Context,
+    id: &str,
+    state: TxnState,
+    by: &'static str,
+    guard: Compare,
+) -> Result<Option<i64>, CoordinatorError> {
+    let [parts, groups] = lists(id);
+    let ops = vec![Op::put(layout::txn(id), codec::encode(&state)), Op::Range(parts), Op::Range(groups)];
+    let Some(answer) = context.gate.commit(vec![guard], ops).await? else { return Ok(None) };
+    let revision = answer.revision;
     rt::event!(
         "txn.prepared",
         transactional_id = id,
@@ -38,25 +48,60 @@ pub(crate) fn begin(context: &Context, id: &str, state: &TxnState, by: &'static 
         revision = revision,
     );
     context.counters.transaction_ended(state.phase.prepared() == Some(true), by);
-    context.steward.finish(Prepared { transactional_id: id.to_string(), found: false });
+    let mut now = Snapshot::of(answer);
+    // The put comes first.
+    now.next();
+    let known = Some(Listed { state, revision, parts: now.next(), groups: now.next() });
+    context.steward.finish(Prepared { transactional_id: id.to_string(), known });
+    Ok(Some(revision))
 }
 
 /// A transaction to be finished.
 pub(crate) struct Prepared {
     pub(crate) transactional_id: String,
-    /// Whether it was found prepared, as one that another agent left behind is.
-    pub(crate) found: bool,
+    /// What this agent learnt when it prepared the end; absent of one that was found prepared, as another agent left it.
+    pub(crate) known: Option<Listed>,
+}
+
+/// A prepared transaction and what is left to be written.
+pub(crate) struct Listed {
+    state: TxnState,
+    /// The mod revision that Prepare gave the transaction.
+    revision: i64,
+    /// Keys of `txn_parts`, at most [`STEP`].
+    parts: RangeResponse,
+    /// The first key of `txn_groups`.
+    groups: RangeResponse,
+}
+
+fn lists(id: &str) -> [Range; 2] {
+    let (parts, groups) = (layout::txn_parts(id), layout::txn_groups(id));
+    let (parts_end, groups_end) = (layout::end_of(&parts), layout::end_of(&groups));
+    [Range::span(parts, parts_end, STEP as i64), Range::span(groups, groups_end, 1)]
+}
+
+impl Listed {
+    /// Reads a transaction; `None` if it is not prepared (any more).
+    async fn read(context: &Context, id: &str) -> Result<Option<Self>, Fault> {
+        let [parts, groups] = lists(id);
+        let mut now = context.gate.read(vec![Range::key(layout::txn(id)), parts, groups]).await?;
+        let stored = now.one::<TxnState>()?;
+        let revision = stored.revision();
+        let prepared = stored.into_value().filter(|state| state.phase.prepared().is_some());
+        Ok(prepared.map(|state| Listed { state, revision, parts: now.next(), groups: now.next() }))
+    }
 }
 
 /// Finishes a transaction, trying again while the coordinator is away.
 pub(crate) async fn run(context: Arc<Context>, prepared: Prepared) {
-    let id = &prepared.transactional_id;
+    let Prepared { transactional_id: id, mut known } = prepared;
+    let found = known.is_none();
     let mut patience = context.patience_for(LIMIT_MS);
     loop {
-        match step(&context, id).await {
+        match step(&context, &id, known.take()).await {
             Ok(Step::Advanced) => {}
             Ok(Step::Completed) => {
-                rt::mark!(sometimes, "a prepared transaction was finished by another agent", prepared.found);
+                rt::mark!(sometimes, "a prepared transaction was finished by another agent", found);
                 break;
             }
             Ok(Step::Nothing) => break,
@@ -64,7 +109,7 @@ pub(crate) async fn run(context: Arc<Context>, prepared: Prepared) {
             Err(_) => {}
         }
     }
-    context.steward.finished(id);
+    context.steward.finished(&id);
 }
 
 enum Step {
@@ -76,71 +121,89 @@ enum Step {
     Nothing,
 }
 
-async fn step(context: &Context, id: &str) -> Result<Step, Fault> {
-    let (key, parts_key, groups_key) = (layout::txn(id), layout::txn_parts(id), layout::txn_groups(id));
-    let parts = Range::span(parts_key.clone(), layout::end_of(&parts_key), STEP as i64);
-    let groups = Range::span(groups_key.clone(), layout::end_of(&groups_key), 1);
-    let mut now = context.gate.read(vec![Range::key(key.clone()), parts, groups]).await?;
-    let stored = now.one::<TxnState>()?;
-    let Some((state, committed)) = stored.value().and_then(|s| Some((s, s.phase.prepared()?))) else {
-        return Ok(Step::Nothing);
+async fn step(context: &Context, id: &str, known: Option<Listed>) -> Result<Step, Fault> {
+    let listed = match known {
+        Some(listed) => Some(listed),
+        None => Listed::read(context, id).await?,
     };
-    let guard = Compare::unchanged(key.clone(), stored.revision());
-    let (parts, groups) = (now.next().kvs, now.next().kvs);
-    let marked = parts.is_empty()
-        || matches!(mark(context, id, state, committed, stored.revision(), &parts).await?, Left::Nothing);
-    match groups.first() {
-        // Neither list grows once the transaction is prepared.
-        None if marked => complete(context, id, &stored, committed, guard).await,
-        Some(group) if marked => {
-            pending::settle(context, state.producer_id, committed, guard, group).await?;
-            Ok(Step::Advanced)
+    let Some(Listed { state, revision, parts, groups }) = listed else { return Ok(Step::Nothing) };
+    let committed = state.phase.prepared() == Some(true);
+    let end = End { transactional_id: id, state: &state, committed, prepared_revision: revision };
+    // Neither list grows once the transaction is prepared.
+    let only_parts = !parts.more && groups.kvs.is_empty();
+    if parts.kvs.is_empty() && only_parts {
+        return complete(context, &end).await;
+    }
+    if !parts.kvs.is_empty() {
+        let marked = mark(context, &end, &parts.kvs, only_parts).await?;
+        if only_parts || parts.more || !marked {
+            return Ok(if only_parts && marked { Step::Completed } else { Step::Advanced });
         }
-        _ => Ok(Step::Advanced),
+    }
+    let Some(group) = groups.kvs.first() else { return Ok(Step::Advanced) };
+    let completed = pending::settle(context, &end, group, !groups.more).await?;
+    Ok(if completed { Step::Completed } else { Step::Advanced })
+}
+
+/// A prepared end, as it is being finished.
+pub(crate) struct End<'a> {
+    transactional_id: &'a str,
+    pub(crate) state: &'a TxnState,
+    pub(crate) committed: bool,
+    /// The mod revision that Prepare gave the transaction.
+    prepared_revision: i64,
+}
+
+impl End<'_> {
+    /// The transaction is as it was when prepared.
+    pub(crate) fn guard(&self) -> Compare {
+        Compare::unchanged(layout::txn(self.transactional_id), self.prepared_revision)
+    }
+
+    /// Reads the transaction.
+    pub(crate) fn range(&self) -> Range {
+        Range::key(layout::txn(self.transactional_id))
+    }
+
+    /// Whether the transaction, read at this mod revision, is as it was when prepared.
+    pub(crate) fn is_at(&self, revision: i64) -> bool {
+        revision == self.prepared_revision
+    }
+
+    /// Completes the transaction.
+    pub(crate) fn completion(&self) -> [Op; 2] {
+        let id = self.transactional_id;
+        let done = codec::encode(&self.state.completed(self.committed));
+        [Op::put(layout::txn(id), done), Op::put(layout::txn_idle(id), codec::encode(&wall_ms()))]
+    }
+
+    /// Tells that it is completed.
+    pub(crate) fn completed(&self, revision: i64) {
+        rt::event!(
+            "txn.completed",
+            transactional_id = self.transactional_id,
+            producer_id = self.state.producer_id,
+            epoch = self.state.epoch,
+            committed = self.committed,
+            prepared_revision = self.prepared_revision,
+            revision = revision,
+        );
     }
 }
 
-/// What a step of markers left to do.
-enum Left {
-    Nothing,
-    Unknown,
-}
-
-async fn complete(
-    context: &Context,
-    id: &str,
-    prepared: &Stored<TxnState>,
-    committed: bool,
-    guard: Compare,
-) -> Result<Step, Fault> {
-    let Some(state) = prepared.value() else { return Ok(Step::Nothing) };
-    let done = codec::encode(&state.completed(committed));
+/// Completes a transaction that has nothing left to be written.
+async fn complete(context: &Context, end: &End<'_>) -> Result<Step, Fault> {
     rt::preempt("finish.before-complete").await;
-    let idle = Op::put(layout::txn_idle(id), codec::encode(&wall_ms()));
-    let answer = context.gate.commit(vec![guard], vec![Op::put(layout::txn(id), done), idle]).await?;
+    let answer = context.gate.commit(vec![end.guard()], end.completion().to_vec()).await?;
     let Some(answer) = answer else { return Ok(Step::Nothing) };
-    rt::event!(
-        "txn.completed",
-        transactional_id = id,
-        producer_id = state.producer_id,
-        epoch = state.epoch,
-        committed = committed,
-        prepared_revision = prepared.revision(),
-        revision = answer.revision,
-    );
+    end.completed(answer.revision);
     Ok(Step::Completed)
 }
 
-/// Writes the markers of the partitions whose `txn_parts` keys are given, as long as the transaction is as it was when
-/// prepared.
-async fn mark(
-    context: &Context,
-    id: &str,
-    state: &TxnState,
-    committed: bool,
-    prepared_revision: i64,
-    parts: &[KeyValue],
-) -> Result<Left, Fault> {
+/// Writes the markers of the partitions whose `txn_parts` keys are given, and completes the transaction if they are the
+/// `last` thing to be written. False if a produce got in between, or another agent was quicker: both show at the next step.
+async fn mark(context: &Context, end: &End<'_>, parts: &[KeyValue], last: bool) -> Result<bool, Fault> {
+    let state = end.state;
     let partitions: Vec<(&str, i32)> = parts.iter().filter_map(|kv| layout::partition_of(&kv.key)).collect();
     let mut ranges = Vec::with_capacity(3 * partitions.len());
     for (topic, partition) in &partitions {
@@ -149,13 +212,9 @@ async fn mark(
         ranges.push(Range::key(layout::producer(topic, *partition, state.producer_id)));
     }
     let mut now = context.gate.read(ranges).await?;
-    let mut step = MarkStep {
-        state,
-        committed,
-        compares: vec![Compare::unchanged(layout::txn(id), prepared_revision)],
-        ops: Vec::new(),
-        written: Vec::new(),
-    };
+    let committed = end.committed;
+    let mut step =
+        MarkStep { state, committed, compares: vec![end.guard()], ops: Vec::new(), written: Vec::new() };
     for (topic, partition) in &partitions {
         step.add(topic, *partition, &mut now)?;
     }
@@ -164,13 +223,11 @@ async fn mark(
         step.compares.push(Compare::unchanged(part.key.clone(), part.mod_revision));
         step.ops.push(Op::delete(part.key.clone()));
     }
-    let parts_key = layout::txn_parts(id);
-    step.ops.push(Op::Range(Range::span(parts_key.clone(), layout::end_of(&parts_key), 1)));
+    if last {
+        step.ops.extend(end.completion());
+    }
     rt::preempt("finish.before-markers").await;
-    let Some(answer) = context.gate.commit(step.compares, step.ops).await? else {
-        // A produce got in between, or another agent was quicker. Both show at the next step.
-        return Ok(Left::Unknown);
-    };
+    let Some(answer) = context.gate.commit(step.compares, step.ops).await? else { return Ok(false) };
     for (partition, offset) in step.written {
         rt::event!(
             "marker.written",
@@ -179,11 +236,13 @@ async fn mark(
             producer_id = state.producer_id,
             epoch = state.epoch,
             committed = committed,
-            prepared_revision = prepared_revision,
+            prepared_revision = end.prepared_revision,
         );
     }
-    let none_left = |last: &OpResponse| matches!(last, OpResponse::Range(left) if left.kvs.is_empty());
-    Ok(if answer.responses.last().is_some_and(none_left) { Left::Nothing } else { Left::Unknown })
+    if last {
+        end.completed(answer.revision);
+    }
+    Ok(true)
 }
 
 struct MarkStep<'a> {

@@ -67,7 +67,7 @@ impl Gate {
         debug_assert!(ranges.len() <= TXN_OPS_MAX);
         let success = ranges.into_iter().map(Op::Range).collect();
         let answer = self.bounded(self.coordinator.txn(Txn { success, ..Txn::default() })).await?;
-        Ok(Snapshot { revision: answer.revision, responses: answer.responses.into_iter() })
+        Ok(Snapshot::of(answer))
     }
 
     /// Reads one range.
@@ -88,6 +88,20 @@ impl Gate {
         let answer =
             self.bounded(self.coordinator.txn(Txn { compares, success, failure: Vec::new() })).await?;
         Ok(answer.succeeded.then_some(answer))
+    }
+
+    /// As [`Gate::commit`], but a guard that fails brings what stands in `ranges` now, read at the same revision: another
+    /// try needs no read of its own.
+    pub(crate) async fn commit_or_read(
+        &self,
+        compares: Vec<Compare>,
+        success: Vec<Op>,
+        ranges: Vec<Range>,
+    ) -> Result<Result<TxnResponse, Snapshot>, CoordinatorError> {
+        debug_assert!([compares.len(), success.len(), ranges.len()].iter().all(|n| *n <= TXN_OPS_MAX));
+        let failure = ranges.into_iter().map(Op::Range).collect();
+        let answer = self.bounded(self.coordinator.txn(Txn { compares, success, failure })).await?;
+        Ok(if answer.succeeded { Ok(answer) } else { Err(Snapshot::of(answer)) })
     }
 
     pub(crate) async fn lease_grant(&self, ttl_s: i64) -> Result<i64, CoordinatorError> {
@@ -154,6 +168,11 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
+    /// The answers to a transaction's operations, in their order.
+    pub(crate) fn of(answer: TxnResponse) -> Self {
+        Snapshot { revision: answer.revision, responses: answer.responses.into_iter() }
+    }
+
     /// The next range's answer.
     pub(crate) fn next(&mut self) -> RangeResponse {
         match self.responses.next() {

@@ -1,7 +1,7 @@
 //! Lines of requests that append to one partition.
 //!
 //! A commit that met another one would meet the next as well, as long as many come: with n at once, n squared rounds. So an
-//! append whose guard failed lines up: in its further rounds it holds a place for each of its partitions, first come first
+//! append whose chunk is written lines up: until it is done it holds a place for each of its partitions, first come first
 //! served, and mostly succeeds at once. Places are taken in the order of the partitions, so nobody waits for somebody
 //! who waits for him.
 //!

@@ -5,9 +5,9 @@
 
 use crate::agent::Context;
 use crate::codec;
-use crate::coordinator::{Compare, KeyValue, Op, Range};
-use crate::finish::Prepared;
-use crate::gate::{Fault, Stored};
+use crate::coordinator::{Compare, KeyValue, Op, Range, RangeResponse};
+use crate::finish::{End, Prepared};
+use crate::gate::{Fault, Snapshot, Stored};
 use crate::group::{self, Claim, CommittedOffset, GroupHead, GroupState, TxnGroup};
 use crate::layout;
 use crate::offsets::{self, Attempt, Row, STEP, Tried, settle_tried};
@@ -35,7 +35,7 @@ impl Committer<'_> {
 
     fn finish_found(&self, context: &Context) {
         let transactional_id = self.transactional_id.to_string();
-        context.steward.finish(Prepared { transactional_id, found: true });
+        context.steward.finish(Prepared { transactional_id, known: None });
     }
 
     fn begun(&self, context: &Context, revision: i64, timeout_ms: i32) {
@@ -158,83 +158,149 @@ pub(crate) async fn hold(
     Ok(Attempt::Done)
 }
 
-/// Settles pending offsets of `producer_id` in the group that `listed` (a key of `txn_groups`) names: up to [`STEP`] become
-/// committed ones, or are dropped. The last such step takes the group out of the transaction. `guard` says that the
-/// transaction is as it was when prepared.
+/// Settles pending offsets of the transaction's producer in the group that `listed` (a key of `txn_groups`) names: up to
+/// [`STEP`] become committed ones, or are dropped. The last such step takes the group out of the transaction, and completes
+/// the transaction if the group is the `last` thing in it. Whether it did.
 pub(crate) async fn settle(
     context: &Context,
-    producer_id: i64,
-    committed: bool,
-    guard: Compare,
+    end: &End<'_>,
     listed: &KeyValue,
-) -> Result<(), Fault> {
-    let TxnGroup { epoch } = codec::decode(&listed.value)?;
-    let group = layout::group_of(&listed.key).unwrap_or_default();
-    let head_key = layout::group(&group);
-    // Pending offsets of older epochs come first, and belong to no transaction any more.
-    let end = layout::end_of(&layout::pending_epoch(&group, producer_id, epoch));
-    let pending = Range::span(layout::pending_epoch(&group, producer_id, 0), end, STEP as i64);
-    let mut now = context.gate.read(vec![Range::key(head_key.clone()), pending]).await?;
-    let (head, pending) = (now.one::<GroupHead>()?, now.next());
-    // Those of a group that was deleted since go with it.
-    let dead_through = head.value().map_or(0, |head| head.dead_through);
-    let living: Vec<&KeyValue> = pending.kvs.iter().filter(|kv| kv.mod_revision > dead_through).collect();
-    let mut ops = match committed {
-        true => commits(context, &group, producer_id, epoch, &living).await?,
-        false => Vec::new(),
-    };
-    if let (Some(first), Some(last)) = (pending.kvs.first(), pending.kvs.last()) {
-        ops.push(Op::Delete { key: first.key.clone(), range_end: [&last.key[..], &[0]].concat().into() });
-    }
-    let head_revision = head.revision();
-    if !pending.more {
-        ops.push(Op::delete(listed.key.clone()));
-    }
-    // A group that was listed and given no offsets still is none.
-    if let Some(mut head) = head.into_value() {
-        if !pending.more {
-            head.pending.remove(&producer_id);
+    last: bool,
+) -> Result<bool, Fault> {
+    let mut step = Settling::read(context, end, listed).await?;
+    let completes = last && !step.pending.more;
+    loop {
+        let mut ops = step.ops()?;
+        if completes {
+            ops.extend(end.completion());
         }
-        ops.push(Op::put(head_key.clone(), codec::encode(&head)));
+        rt::preempt("finish.before-offsets").await;
+        let compares = vec![end.guard(), Compare::unchanged(step.head_key(), step.head.revision())];
+        match context.gate.commit_or_read(compares, ops, step.ranges()).await? {
+            Ok(answer) => {
+                step.tell();
+                if completes {
+                    end.completed(answer.revision);
+                }
+                return Ok(completes);
+            }
+            // The group changed, or another agent was quicker: that shows at the next step.
+            Err(now) => {
+                if !step.goes_on(now)? {
+                    return Ok(false);
+                }
+            }
+        }
     }
-    rt::preempt("finish.before-offsets").await;
-    let compares = vec![guard, Compare::unchanged(head_key, head_revision)];
-    if context.gate.commit(compares, ops).await?.is_some() {
-        rt::event!(
-            "offsets.settled",
-            group = group.as_str(),
-            producer_id = producer_id,
-            epoch = epoch,
-            count = pending.kvs.len(),
-            committed = committed,
-        );
-    }
-    // Otherwise the group changed, or another agent was quicker. Both show at the next step.
-    Ok(())
 }
 
-/// The writes that make pending offsets of `epoch` committed ones, except where the group committed another since.
-async fn commits(
-    context: &Context,
-    group: &str,
-    producer_id: i64,
+/// A step that settles offsets of one group.
+struct Settling<'a> {
+    end: &'a End<'a>,
+    group: String,
     epoch: i16,
-    pending: &[&KeyValue],
-) -> Result<Vec<Op>, Fault> {
-    let current = layout::pending_epoch(group, producer_id, epoch);
-    let pending: Vec<&KeyValue> = pending.iter().copied().filter(|kv| kv.key.starts_with(&current)).collect();
-    let at = |kv: &KeyValue| layout::partition_of(&kv.key).map(|(t, n)| layout::group_offset(group, t, n));
-    let keys: Vec<Bytes> = pending.iter().filter_map(|kv| at(kv)).collect();
-    let mut now = context.gate.read(keys.iter().map(|key| Range::key(key.clone())).collect()).await?;
-    let mut ops = Vec::with_capacity(pending.len() + 3);
-    for (kv, key) in pending.into_iter().zip(keys) {
-        let stored = now.one::<CommittedOffset>()?;
-        let newer = stored.value().is_some_and(|offset| offset.order(stored.revision()) > kv.mod_revision);
-        if !newer {
-            let offset: CommittedOffset = codec::decode(&kv.value)?;
-            let offset = CommittedOffset { pending_revision: kv.mod_revision, ..offset };
-            ops.push(Op::put(key, codec::encode(&offset)));
+    listed: &'a KeyValue,
+    head: Stored<GroupHead>,
+    pending: RangeResponse,
+    /// Of a commit: each pending offset of the transaction, the key of its committed one, and what stands there.
+    offsets: Vec<(KeyValue, Bytes, Stored<CommittedOffset>)>,
+}
+
+impl<'a> Settling<'a> {
+    async fn read(context: &Context, end: &'a End<'a>, listed: &'a KeyValue) -> Result<Self, Fault> {
+        let TxnGroup { epoch } = codec::decode(&listed.value)?;
+        let group = layout::group_of(&listed.key).unwrap_or_default();
+        let (head, pending) = (Stored::absent(), RangeResponse::default());
+        let mut step = Settling { end, group, epoch, listed, head, pending, offsets: Vec::new() };
+        let mut now = context.gate.read(vec![Range::key(step.head_key()), step.pending_range()]).await?;
+        (step.head, step.pending) = (now.one()?, now.next());
+        let current = layout::pending_epoch(&step.group, end.state.producer_id, epoch);
+        let of_commit = step.pending.kvs.iter().filter(|kv| end.committed && kv.key.starts_with(&current));
+        let with_keys = of_commit.filter_map(|kv| {
+            let (topic, partition) = layout::partition_of(&kv.key)?;
+            Some((kv.clone(), layout::group_offset(&step.group, topic, partition), Stored::absent()))
+        });
+        step.offsets = with_keys.collect();
+        if !step.offsets.is_empty() {
+            let keys = step.offsets.iter().map(|(_, key, _)| Range::key(key.clone())).collect();
+            step.take_offsets(&mut context.gate.read(keys).await?)?;
         }
+        Ok(step)
     }
-    Ok(ops)
+
+    fn head_key(&self) -> Bytes {
+        layout::group(&self.group)
+    }
+
+    /// Pending offsets of older epochs come first, and belong to no transaction any more.
+    fn pending_range(&self) -> Range {
+        let producer_id = self.end.state.producer_id;
+        let first = layout::pending_epoch(&self.group, producer_id, 0);
+        let after = layout::end_of(&layout::pending_epoch(&self.group, producer_id, self.epoch));
+        Range::span(first, after, STEP as i64)
+    }
+
+    /// What is read again when the group has changed.
+    fn ranges(&self) -> Vec<Range> {
+        let mut ranges = vec![self.end.range(), Range::key(self.head_key()), self.pending_range()];
+        ranges.extend(self.offsets.iter().map(|(_, key, _)| Range::key(key.clone())));
+        ranges
+    }
+
+    fn take_offsets(&mut self, now: &mut Snapshot) -> Result<(), Fault> {
+        for (_, _, stored) in &mut self.offsets {
+            *stored = now.one()?;
+        }
+        Ok(())
+    }
+
+    /// Takes the answers in the order of [`Settling::ranges`]. Whether the same is still left to do.
+    fn goes_on(&mut self, mut now: Snapshot) -> Result<bool, Fault> {
+        let prepared = self.end.is_at(now.one::<TxnState>()?.revision());
+        self.head = now.one()?;
+        let pending = now.next();
+        self.take_offsets(&mut now)?;
+        Ok(prepared && pending.kvs == self.pending.kvs && pending.more == self.pending.more)
+    }
+
+    fn ops(&self) -> Result<Vec<Op>, Fault> {
+        // Offsets of a group that was deleted since they came go with it.
+        let dead_through = self.head.value().map_or(0, |head| head.dead_through);
+        let mut ops = Vec::with_capacity(self.offsets.len() + 5);
+        for (kv, key, stored) in self.offsets.iter().filter(|(kv, ..)| kv.mod_revision > dead_through) {
+            // The group may have committed another since.
+            let newer =
+                stored.value().is_some_and(|offset| offset.order(stored.revision()) > kv.mod_revision);
+            if !newer {
+                let offset: CommittedOffset = codec::decode(&kv.value)?;
+                let offset = CommittedOffset { pending_revision: kv.mod_revision, ..offset };
+                ops.push(Op::put(key.clone(), codec::encode(&offset)));
+            }
+        }
+        if let (Some(first), Some(last)) = (self.pending.kvs.first(), self.pending.kvs.last()) {
+            ops.push(Op::Delete { key: first.key.clone(), range_end: [&last.key[..], &[0]].concat().into() });
+        }
+        if !self.pending.more {
+            ops.push(Op::delete(self.listed.key.clone()));
+        }
+        // A group that was listed and given no offsets still is none.
+        if let Some(mut head) = self.head.value().cloned() {
+            if !self.pending.more {
+                head.pending.remove(&self.end.state.producer_id);
+            }
+            ops.push(Op::put(self.head_key(), codec::encode(&head)));
+        }
+        Ok(ops)
+    }
+
+    fn tell(&self) {
+        rt::event!(
+            "offsets.settled",
+            group = self.group.as_str(),
+            producer_id = self.end.state.producer_id,
+            epoch = self.epoch,
+            count = self.pending.kvs.len(),
+            committed = self.end.committed,
+        );
+    }
 }

@@ -9,7 +9,7 @@
 use crate::agent::Context;
 use crate::codec;
 use crate::config::Timeouts;
-use crate::coordinator::{Compare, Op, Range};
+use crate::coordinator::{Compare, Range};
 use crate::deletion;
 use crate::finish::{self, Prepared};
 use crate::gate::Fault;
@@ -158,7 +158,7 @@ async fn scan(context: &Context) -> Result<(), Fault> {
             if state.phase == Phase::Ongoing {
                 open.insert(transactional_id, Sighting::new(kv.mod_revision, state.timeout_ms));
             } else if state.phase.prepared().is_some() {
-                steward.finish(Prepared { transactional_id, found: true });
+                steward.finish(Prepared { transactional_id, known: None });
             }
         }
         match page.kvs.last() {
@@ -179,12 +179,11 @@ async fn scan(context: &Context) -> Result<(), Fault> {
 /// Aborts the transaction that began at `revision`, if it is still open, and moves its epoch on.
 async fn time_out(context: &Context, transactional_id: &str, revision: i64) -> Result<(), Fault> {
     let key = layout::txn(transactional_id);
-    let mut now = context.gate.read(vec![Range::key(key.clone())]).await?;
-    let stored = now.one::<TxnState>()?;
+    let stored = context.gate.read(vec![Range::key(key.clone())]).await?.one::<TxnState>()?;
     let Some(state) = stored.value() else { return Ok(()) };
     if state.phase.prepared().is_some() {
         // Perhaps by an abort of ours whose answer was lost.
-        context.steward.finish(Prepared { transactional_id: transactional_id.to_string(), found: true });
+        context.steward.finish(Prepared { transactional_id: transactional_id.to_string(), known: None });
     }
     if state.phase != Phase::Ongoing || stored.revision() != revision {
         return Ok(());
@@ -194,17 +193,16 @@ async fn time_out(context: &Context, transactional_id: &str, revision: i64) -> R
         aborted.next_producer_id = context.gate.take_number(layout::producer_id_counter()).await?;
     }
     rt::preempt("time-out.before-commit").await;
-    let guard = vec![Compare::unchanged(key.clone(), revision)];
-    let prepare = vec![Op::put(key, codec::encode(&aborted))];
-    if let Some(answer) = context.gate.commit(guard, prepare).await? {
+    let (producer_id, epoch) = (aborted.producer_id, aborted.epoch);
+    let guard = Compare::unchanged(key, revision);
+    if let Some(prepared) = finish::prepare(context, transactional_id, aborted, "timeout", guard).await? {
         rt::event!(
             "txn.timed_out",
             transactional_id = transactional_id,
-            producer_id = aborted.producer_id,
-            epoch = aborted.epoch,
-            revision = answer.revision,
+            producer_id = producer_id,
+            epoch = epoch,
+            revision = prepared,
         );
-        finish::begin(context, transactional_id, &aborted, "timeout", answer.revision);
     }
     Ok(())
 }

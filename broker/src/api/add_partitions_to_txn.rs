@@ -5,7 +5,7 @@ use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Compare, Op, Range, TXN_OPS_MAX};
 use crate::finish::Prepared;
-use crate::gate::Fault;
+use crate::gate::{Fault, Snapshot};
 use crate::layout;
 use crate::records::{TopicEntry, TxnPart};
 use crate::topics;
@@ -23,6 +23,8 @@ use std::collections::BTreeSet;
 const FENCED_SINCE: i16 = 2;
 /// Partitions added by one coordinator transaction, beside the write that begins the transaction.
 const STEP: usize = TXN_OPS_MAX - 1;
+/// Topics looked at in the snapshot that the transaction is read in.
+const TOPICS: usize = TXN_OPS_MAX - 2;
 
 pub(super) async fn handle(
     context: &Context,
@@ -30,18 +32,27 @@ pub(super) async fn handle(
     request: AddPartitionsToTxnRequest,
 ) -> AddPartitionsToTxnResponse {
     let topics = &request.v3_and_below_topics;
-    let unknown = match unknown_partitions(context, topics).await {
-        Ok(unknown) => unknown,
-        Err(fault) => return answer(topics, |_, _| Err(fault.coordinator_error())),
-    };
-    if !unknown.is_empty() {
-        return answer(topics, |topic, partition| match unknown.contains(&(topic, partition)) {
-            true => Err(ResponseError::UnknownTopicOrPartition),
-            false => Err(ResponseError::OperationNotAttempted),
-        });
+    match add(context, &request).await {
+        Ok(()) => answer(topics, |_, _| Ok(())),
+        Err(Refusal::Unknown(unknown)) => {
+            answer(topics, |topic, partition| match unknown.contains(&(topic, partition)) {
+                true => Err(ResponseError::UnknownTopicOrPartition),
+                false => Err(ResponseError::OperationNotAttempted),
+            })
+        }
+        Err(Refusal::All(error)) => {
+            let error = fenced_since(error, version, FENCED_SINCE);
+            answer(topics, |_, _| Err(error))
+        }
     }
-    let added = add(context, &request).await.map_err(|error| fenced_since(error, version, FENCED_SINCE));
-    answer(topics, |_, _| added)
+}
+
+/// Why nothing was added.
+enum Refusal<'a> {
+    /// These partitions do not exist.
+    Unknown(BTreeSet<(&'a str, i32)>),
+    /// What every partition is answered.
+    All(ResponseError),
 }
 
 fn answer(
@@ -60,28 +71,22 @@ fn answer(
     AddPartitionsToTxnResponse::default().with_results_by_topic_v3_and_below(results.collect())
 }
 
-async fn unknown_partitions<'a>(
-    context: &Context,
+/// The partitions of `topics` that do not exist, by the answers that come next.
+fn unknown<'a>(
     topics: &'a [AddPartitionsToTxnTopic],
+    now: &mut Snapshot,
 ) -> Result<BTreeSet<(&'a str, i32)>, Fault> {
     let mut unknown = BTreeSet::new();
-    for group in topics.chunks(TXN_OPS_MAX) {
-        let ranges = group.iter().map(|topic| Range::key(layout::topic(&topic.name))).collect();
-        let mut now = context.gate.read(ranges).await?;
-        for topic in group {
-            let entry = now.one::<TopicEntry>()?;
-            let missing = topic.partitions.iter().filter(|partition| !topics::holds(&entry, **partition));
-            unknown.extend(missing.map(|partition| (topic.name.as_str(), *partition)));
-        }
+    for topic in topics {
+        let entry = now.one::<TopicEntry>()?;
+        let missing = topic.partitions.iter().filter(|partition| !topics::holds(&entry, **partition));
+        unknown.extend(missing.map(|partition| (topic.name.as_str(), *partition)));
     }
     Ok(unknown)
 }
 
-async fn add(context: &Context, request: &AddPartitionsToTxnRequest) -> Result<(), ResponseError> {
+async fn add<'a>(context: &Context, request: &'a AddPartitionsToTxnRequest) -> Result<(), Refusal<'a>> {
     let id = request.v3_and_below_transactional_id.as_str();
-    if id.is_empty() {
-        return Err(ResponseError::InvalidRequest);
-    }
     let mut wanted = BTreeSet::new();
     for topic in &request.v3_and_below_topics {
         for &partition in &topic.partitions {
@@ -92,11 +97,13 @@ async fn add(context: &Context, request: &AddPartitionsToTxnRequest) -> Result<(
     loop {
         match step(context, id, request, &wanted).await {
             Ok(Ok(Added::All)) => return Ok(()),
-            Ok(Ok(Added::Some)) if patience.is_over() => return Err(ResponseError::ConcurrentTransactions),
+            Ok(Ok(Added::Some)) if patience.is_over() => {
+                return Err(Refusal::All(ResponseError::ConcurrentTransactions));
+            }
             Ok(Ok(Added::Some)) => {}
-            Ok(Err(error)) => return Err(error),
+            Ok(Err(refusal)) => return Err(refusal),
             Err(fault) if fault.passes() && patience.pause().await => {}
-            Err(fault) => return Err(fault.coordinator_error()),
+            Err(fault) => return Err(Refusal::All(fault.coordinator_error())),
         }
     }
 }
@@ -107,24 +114,39 @@ enum Added {
     Some,
 }
 
-async fn step(
+async fn step<'a>(
     context: &Context,
     id: &str,
-    request: &AddPartitionsToTxnRequest,
+    request: &'a AddPartitionsToTxnRequest,
     wanted: &BTreeSet<bytes::Bytes>,
-) -> Result<Result<Added, ResponseError>, Fault> {
+) -> Result<Result<Added, Refusal<'a>>, Fault> {
     let (key, parts_key) = (layout::txn(id), layout::txn_parts(id));
-    let parts = Range::span(parts_key.clone(), layout::end_of(&parts_key), 0);
-    let mut now = context.gate.read(vec![Range::key(key.clone()), parts]).await?;
+    let topic = |topic: &AddPartitionsToTxnTopic| Range::key(layout::topic(&topic.name));
+    let (topics, further) =
+        request.v3_and_below_topics.split_at_checked(TOPICS).unwrap_or((&request.v3_and_below_topics, &[]));
+    let mut strange = BTreeSet::new();
+    for topics in further.chunks(TXN_OPS_MAX) {
+        strange.extend(unknown(topics, &mut context.gate.read(topics.iter().map(topic).collect()).await?)?);
+    }
+    let mut ranges: Vec<Range> = topics.iter().map(topic).collect();
+    ranges.extend([Range::key(key.clone()), Range::span(parts_key.clone(), layout::end_of(&parts_key), 0)]);
+    let mut now = context.gate.read(ranges).await?;
+    strange.extend(unknown(topics, &mut now)?);
+    if !strange.is_empty() {
+        return Ok(Err(Refusal::Unknown(strange)));
+    }
+    if id.is_empty() {
+        return Ok(Err(Refusal::All(ResponseError::InvalidRequest)));
+    }
     let stored = now.one::<TxnState>()?;
     let (producer_id, epoch) = (request.v3_and_below_producer_id.0, request.v3_and_below_producer_epoch);
     let state = match transaction::own(stored.value(), producer_id, epoch) {
         Ok(state) => state,
-        Err(error) => return Ok(Err(error)),
+        Err(error) => return Ok(Err(Refusal::All(error))),
     };
     if state.phase.prepared().is_some() {
-        context.steward.finish(Prepared { transactional_id: id.to_string(), found: true });
-        return Ok(Err(ResponseError::ConcurrentTransactions));
+        context.steward.finish(Prepared { transactional_id: id.to_string(), known: None });
+        return Ok(Err(Refusal::All(ResponseError::ConcurrentTransactions)));
     }
     let begin = state.phase != Phase::Ongoing;
     let listed: BTreeSet<_> = now.next().kvs.into_iter().map(|kv| kv.key).collect();

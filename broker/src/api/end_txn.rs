@@ -7,9 +7,8 @@
 
 use super::{fenced_since, refuse};
 use crate::agent::Context;
-use crate::codec;
 use crate::config::TransactionVersion;
-use crate::coordinator::{Op, Range};
+use crate::coordinator::Range;
 use crate::finish::{self, Prepared};
 use crate::gate::Fault;
 use crate::layout;
@@ -113,7 +112,7 @@ async fn attempt(
         }
         End::Refuse(error) => {
             if stored.value().is_some_and(|state| state.phase.prepared().is_some()) {
-                context.steward.finish(Prepared { transactional_id: id.to_string(), found: true });
+                context.steward.finish(Prepared { transactional_id: id.to_string(), known: None });
             }
             return Ok(Attempt::Answer(Err(error)));
         }
@@ -123,11 +122,8 @@ async fn attempt(
     }
     rt::preempt("end-txn.before-commit").await;
     let defects = &context.config.defects;
-    let guard = transaction::prepare_guard(defects, key.clone(), stored.revision(), stored.bytes());
-    let prepare = vec![Op::put(key, codec::encode(&prepared))];
-    let Some(answer) = context.gate.commit(vec![guard], prepare).await? else {
-        return Ok(Attempt::Changed);
-    };
-    finish::begin(context, id, &prepared, "client", answer.revision);
-    Ok(Attempt::Answer(Ok(Ended::Decided(prepared.held()))))
+    let guard = transaction::prepare_guard(defects, key, stored.revision(), stored.bytes());
+    let held = prepared.held();
+    let decided = finish::prepare(context, id, prepared, "client", guard).await?;
+    Ok(decided.map_or(Attempt::Changed, |_| Attempt::Answer(Ok(Ended::Decided(held)))))
 }

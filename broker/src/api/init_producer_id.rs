@@ -104,24 +104,21 @@ async fn attempt(
         }
         Some((state, Init::Refuse(error))) => {
             if state.phase.prepared().is_some() {
-                context.steward.finish(Prepared { transactional_id: id.to_string(), found: true });
+                context.steward.finish(Prepared { transactional_id: id.to_string(), known: None });
             }
             return Ok(Some(Err(error)));
         }
     };
     rt::preempt("init-producer-id.before-commit").await;
-    let guard = vec![Compare::unchanged(key.clone(), stored.revision())];
-    let mut ops = vec![Op::put(key, codec::encode(&next))];
-    if !fence {
-        ops.push(Op::put(layout::txn_idle(id), codec::encode(&wall_ms())));
+    let guard = Compare::unchanged(key.clone(), stored.revision());
+    if fence {
+        let prepared = finish::prepare(context, id, next, "fencing", guard).await?;
+        return Ok(prepared.map(|_| Err(ResponseError::ConcurrentTransactions)));
     }
-    let answer = context.gate.commit(guard, ops).await?;
-    let Some(answer) = answer else { return Ok(None) };
-    if !fence {
-        return Ok(Some(Ok((next.producer_id, next.epoch))));
-    }
-    finish::begin(context, id, &next, "fencing", answer.revision);
-    Ok(Some(Err(ResponseError::ConcurrentTransactions)))
+    let granted =
+        vec![Op::put(key, codec::encode(&next)), Op::put(layout::txn_idle(id), codec::encode(&wall_ms()))];
+    let answer = context.gate.commit(vec![guard], granted).await?;
+    Ok(answer.map(|_| Ok((next.producer_id, next.epoch))))
 }
 
 async fn take_producer_id(context: &Context) -> Result<i64, Fault> {

@@ -117,7 +117,7 @@ impl Append<'_> {
     fn finish_found(&self) {
         if let Some(Claim { transactional_id, .. }) = self.claim {
             let transactional_id = transactional_id.to_string();
-            self.context.steward.finish(Prepared { transactional_id, found: true });
+            self.context.steward.finish(Prepared { transactional_id, known: None });
         }
     }
 }

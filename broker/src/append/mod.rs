@@ -1,8 +1,9 @@
 //! Appending batches: decide, store the bytes, commit.
 //!
-//! A round reads everything it decides on in one snapshot, decides over each batch, has the accepted ones written into a
-//! chunk, and commits head, index, producer state and transaction together in one coordinator transaction, guarded by the mod
-//! revisions read. A failed guard means another round. When the outcome of a commit is unknown, the next round looks
+//! A round reads everything it decides on in one snapshot and decides over each batch. The first one has the accepted
+//! batches written into a chunk. That takes long enough for others to append meanwhile, so the rounds after it, which
+//! commit, stand in line (see `lines`) and read again: head, index, producer state and transaction change together in one
+//! coordinator transaction, guarded by the mod revisions read. A failed guard means another round. When the outcome of a commit is unknown, the next round looks
 //! whether the index holds this very chunk where it would have been put: a commit that has not landed by then either
 //! never can (its guard is stale) or excludes this round's own (both compare the same revision). When the chunk is settled
 //! (see `floor`) the batches are written again, but for those that may have landed before that and are nobody's.
@@ -82,16 +83,14 @@ pub(crate) async fn append(
     let items =
         batches.iter().map(|batch| Item { batch, outcome: None, topic: None, tried: None, position: None });
     let mut place = None;
-    let mut work = Append { context, claim, items: items.collect(), chunk: None, met_another: false };
+    let mut work = Append { context, claim, items: items.collect(), chunk: None };
     while work.items.iter().any(|item| item.outcome.is_none()) {
+        if work.chunk.is_some() && place.is_none() {
+            // Out of time in the line is out of time: the next look at the clock tells.
+            place = timeout(patience.left(), context.lines.place(work.partitions())).await.ok();
+        }
         let trouble = match work.round(patience).await {
-            Ok(()) if !patience.is_over() => {
-                if std::mem::take(&mut work.met_another) && place.is_none() {
-                    // Out of time in the line is out of time: the next look at the clock tells.
-                    place = timeout(patience.left(), context.lines.place(work.partitions())).await.ok();
-                }
-                continue;
-            }
+            Ok(()) if !patience.is_over() => continue,
             Ok(()) => Trouble::Coordinator(CoordinatorError::Unavailable.into()),
             Err(trouble) => trouble,
         };
@@ -114,8 +113,6 @@ struct Append<'a> {
     claim: Option<Claim<'a>>,
     items: Vec<Item<'a>>,
     chunk: Option<ChunkId>,
-    /// The last round's guard failed.
-    met_another: bool,
 }
 
 struct Item<'a> {
@@ -194,8 +191,10 @@ impl Append<'_> {
             rt::mark!(reachable, "a chunk was settled before it was committed");
             self.context.chunks.forget(chunk.incarnation).await;
         }
-        // Out of time behind other chunks is as good as no store.
-        timeout(patience.left(), self.store(&plans)).await.map_err(|_| Trouble::Store)??;
+        if self.chunk.is_none() {
+            // Out of time behind other chunks is as good as no store.
+            return timeout(patience.left(), self.store(&plans)).await.map_err(|_| Trouble::Store)?;
+        }
         self.commit(plans, &txn, begin).await
     }
 
@@ -227,11 +226,8 @@ impl Append<'_> {
         Ok(floor.is_none_or(|floor| chunk.number < floor))
     }
 
-    /// Has the chunk written, once. Later rounds accept no batch that it does not hold: what is refused stays refused.
+    /// Has the chunk written. Later rounds accept no batch that it does not hold: what is refused stays refused.
     async fn store(&mut self, plans: &[Plan]) -> Result<(), Trouble> {
-        if self.chunk.is_some() {
-            return Ok(());
-        }
         let batches = plans.iter().map(|plan| self.items[plan.item].batch.bytes.clone()).collect();
         let Written { chunk, mut position } = self.context.writer.write(batches).await?;
         for plan in plans {
@@ -273,7 +269,6 @@ impl Append<'_> {
             }
             Ok(None) => {
                 rt::mark!(reachable, "an append met another one");
-                self.met_another = true;
                 Ok(())
             }
             Err(CoordinatorError::Unknown) => {

@@ -5,6 +5,7 @@ use super::*;
 use crate::harness::{PLAIN, World};
 use broker::{AgentConfig, TransactionConfig, TransactionVersion};
 use kafka_protocol::messages::ApiVersionsRequest;
+use sim::fault::{Fault, Scheduled, When};
 
 pub(super) fn world() -> World {
     let transactions = TransactionConfig { version: TransactionVersion::V2, ..TransactionConfig::default() };
@@ -76,23 +77,26 @@ fn an_empty_abort_is_legal_and_an_empty_commit_is_not() {
     });
 }
 
-/// The next transaction's batch arrives while the markers of the last are still to be written.
+/// The next transaction's batch comes to another agent, while the one that prepared the end has not written its markers.
 #[test]
 fn a_batch_that_meets_markers_is_tried_again_for_a_moment() {
     for (join_limit_ms, expected) in [(2_000, 0), (0, CONCURRENT_TRANSACTIONS)] {
         let mut world = world();
+        world.config.agents = 2;
         world.agent.transactions.join_limit_ms = join_limit_ms;
-        // Slow enough that the answer to EndTxn and the next batch come before the markers.
-        world.config.coordinator.fsync_min_us = 30_000;
-        world.config.coordinator.fsync_max_us = 40_000;
+        let when =
+            When::Point { node: Some("agent-1".into()), point: "finish.before-markers".into(), nth: 1 };
+        let fault = Fault::Pause { node: "agent-1".into(), for_ms: 5_000 };
+        world.faults = vec![Scheduled { id: 1, when, fault }];
         world.run(move |cluster| async move {
             let mut agent = start(cluster).await;
             let holder = init(&mut agent, "jt1").await;
             send(&mut agent, V2, holder, 0, 0, &["a"]).await;
+            let mut other = cluster.connect("agent-2").await;
             let (code, _, epoch) = end_once(&mut agent, V2, holder, COMMIT).await;
             assert_eq!(code, 0);
             let next = Holder { epoch, ..holder };
-            let (code, _) = send(&mut agent, V2, next, 0, 0, &["b"]).await;
+            let (code, _) = send(&mut other, V2, next, 0, 0, &["b"]).await;
             assert_eq!(code, expected, "limit {join_limit_ms} ms");
         });
     }
