@@ -17,6 +17,7 @@ mod coordinator;
 mod early_read;
 mod execute;
 mod explain;
+mod false_fence;
 mod fence;
 pub mod finding;
 mod ground;

@@ -4,11 +4,14 @@
 //! defect or a setting, and [`Finding::fix`] takes that away again.
 
 mod early_visibility;
+mod fenced_by_timeout;
 mod script;
 mod torn_transaction;
 
 use crate::config::Config;
 use crate::scenario::Scenario;
+use broker::TransactionVersion;
+use client::Variant;
 
 /// A catalogued failure.
 pub struct Finding {
@@ -70,7 +73,13 @@ impl Finding {
 
 /// All findings, by number.
 pub fn all() -> &'static [Finding] {
-    &[torn_transaction::FINDING, early_visibility::FINDING]
+    &[fenced_by_timeout::FINDING, close_hangs::FINDING, torn_transaction::FINDING, early_visibility::FINDING]
+}
+
+/// A fix: brokers and clients speak the second transaction protocol (KIP-890, TV2).
+fn second_protocol(config: &mut Config) {
+    config.client = Variant::Java4;
+    config.agent.transactions.version = TransactionVersion::V2;
 }
 
 /// The finding of this number.
