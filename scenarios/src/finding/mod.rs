@@ -3,6 +3,7 @@
 //! One file a finding. Its scenario declares world, load, trouble and claims; its world has what the finding needs, a planted
 //! defect or a setting, and [`Finding::fix`] takes that away again.
 
+mod close_hangs;
 mod early_visibility;
 mod fenced_by_timeout;
 mod script;
