@@ -6,6 +6,7 @@
 mod close_hangs;
 mod early_visibility;
 mod fenced_by_timeout;
+mod position_after_abort;
 mod script;
 mod torn_transaction;
 
@@ -74,7 +75,13 @@ impl Finding {
 
 /// All findings, by number.
 pub fn all() -> &'static [Finding] {
-    &[fenced_by_timeout::FINDING, close_hangs::FINDING, torn_transaction::FINDING, early_visibility::FINDING]
+    &[
+        fenced_by_timeout::FINDING,
+        close_hangs::FINDING,
+        position_after_abort::FINDING,
+        torn_transaction::FINDING,
+        early_visibility::FINDING,
+    ]
 }
 
 /// A fix: brokers and clients speak the second transaction protocol (KIP-890, TV2).
