@@ -3,6 +3,7 @@
 //! One file a finding. Its scenario declares world, load, trouble and claims; its world has what the finding needs, a planted
 //! defect or a setting, and [`Finding::fix`] takes that away again.
 
+mod acks_zero;
 mod close_hangs;
 mod early_visibility;
 mod fenced_by_timeout;
@@ -80,6 +81,7 @@ pub fn all() -> &'static [Finding] {
         close_hangs::FINDING,
         position_after_abort::FINDING,
         torn_transaction::FINDING,
+        acks_zero::FINDING,
         early_visibility::FINDING,
     ]
 }
