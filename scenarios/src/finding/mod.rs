@@ -4,6 +4,7 @@
 //! defect or a setting, and [`Finding::fix`] takes that away again.
 
 mod acks_zero;
+mod auto_commit;
 mod close_hangs;
 mod early_visibility;
 mod fenced_by_timeout;
@@ -82,6 +83,7 @@ pub fn all() -> &'static [Finding] {
         position_after_abort::FINDING,
         torn_transaction::FINDING,
         acks_zero::FINDING,
+        auto_commit::FINDING,
         early_visibility::FINDING,
     ]
 }
