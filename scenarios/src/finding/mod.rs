@@ -9,6 +9,7 @@ mod close_hangs;
 mod early_visibility;
 mod fenced_by_timeout;
 mod position_after_abort;
+mod reset_latest;
 mod script;
 mod torn_transaction;
 
@@ -84,6 +85,7 @@ pub fn all() -> &'static [Finding] {
         torn_transaction::FINDING,
         acks_zero::FINDING,
         auto_commit::FINDING,
+        reset_latest::FINDING,
         early_visibility::FINDING,
     ]
 }
