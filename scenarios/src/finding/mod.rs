@@ -12,6 +12,7 @@ mod position_after_abort;
 mod reset_latest;
 mod script;
 mod torn_transaction;
+mod write_cycles;
 
 use crate::config::Config;
 use crate::scenario::Scenario;
@@ -86,6 +87,7 @@ pub fn all() -> &'static [Finding] {
         acks_zero::FINDING,
         auto_commit::FINDING,
         reset_latest::FINDING,
+        write_cycles::FINDING,
         early_visibility::FINDING,
     ]
 }
