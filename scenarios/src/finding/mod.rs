@@ -6,6 +6,7 @@
 mod acks_zero;
 mod auto_commit;
 mod close_hangs;
+mod delayed_produce;
 mod early_visibility;
 mod fenced_by_timeout;
 mod position_after_abort;
@@ -84,6 +85,7 @@ pub fn all() -> &'static [Finding] {
         close_hangs::FINDING,
         position_after_abort::FINDING,
         torn_transaction::FINDING,
+        delayed_produce::FINDING,
         acks_zero::FINDING,
         auto_commit::FINDING,
         reset_latest::FINDING,
