@@ -9,6 +9,7 @@ mod close_hangs;
 mod delayed_produce;
 mod early_visibility;
 mod fenced_by_timeout;
+mod hanging_transaction;
 mod position_after_abort;
 mod reset_latest;
 mod script;
@@ -90,6 +91,7 @@ pub fn all() -> &'static [Finding] {
         auto_commit::FINDING,
         reset_latest::FINDING,
         write_cycles::FINDING,
+        hanging_transaction::FINDING,
         early_visibility::FINDING,
     ]
 }
