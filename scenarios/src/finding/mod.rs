@@ -13,6 +13,7 @@ mod hanging_transaction;
 mod position_after_abort;
 mod reset_latest;
 mod script;
+mod stale_init;
 mod torn_transaction;
 mod write_cycles;
 
@@ -92,6 +93,7 @@ pub fn all() -> &'static [Finding] {
         reset_latest::FINDING,
         write_cycles::FINDING,
         hanging_transaction::FINDING,
+        stale_init::FINDING,
         early_visibility::FINDING,
     ]
 }
