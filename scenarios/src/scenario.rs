@@ -10,6 +10,7 @@ use client::Variant;
 use std::collections::BTreeSet;
 
 /// One scenario.
+#[derive(Clone, Copy)]
 pub struct Scenario {
     /// Its name on the command line.
     pub name: &'static str,
@@ -86,27 +87,28 @@ impl Expect {
     }
 }
 
-/// All scenarios.
-pub fn all() -> &'static [Scenario] {
-    &[
-        crate::torn_transaction::SCENARIO,
-        crate::torn_transaction_random::SCENARIO,
-        crate::safe_ground::SCENARIO,
-        crate::safe_ground_groups::SCENARIO,
-        crate::queue_scenarios::SHORT,
-        crate::queue_scenarios::QUEUE,
-        crate::early_read::SCENARIO,
-        crate::close::SCENARIO,
-        crate::fence::SCENARIO,
-        crate::auto_commit::SCENARIO,
-        crate::pipeline::SCENARIO,
-        crate::abort::SCENARIO,
-    ]
+/// All scenarios: the scripts of findings, and those that stand for themselves.
+pub fn all() -> impl Iterator<Item = &'static Scenario> {
+    crate::finding::all().iter().map(|finding| &finding.scenario).chain(STANDING)
 }
+
+const STANDING: &[Scenario] = &[
+    crate::torn_transaction_random::SCENARIO,
+    crate::safe_ground::SCENARIO,
+    crate::safe_ground_groups::SCENARIO,
+    crate::queue_scenarios::SHORT,
+    crate::queue_scenarios::QUEUE,
+    crate::early_read::SCENARIO,
+    crate::close::SCENARIO,
+    crate::fence::SCENARIO,
+    crate::auto_commit::SCENARIO,
+    crate::pipeline::SCENARIO,
+    crate::abort::SCENARIO,
+];
 
 /// The scenario called `name`.
 pub fn find(name: &str) -> Option<&'static Scenario> {
-    all().iter().find(|scenario| scenario.name == name)
+    all().find(|scenario| scenario.name == name)
 }
 
 /// A named change of the world, for `--with`.
@@ -157,6 +159,16 @@ pub fn switches() -> &'static [Switch] {
             apply: |config| config.client = Variant::FranzGo1214,
         },
         Switch {
+            name: "outside-local",
+            what: "agents append transactional records without asking whether there is a transaction, as Kafka did before KIP-890",
+            apply: |config| config.agent.transactions.outside = broker::Outside::Local,
+        },
+        Switch {
+            name: "outside-verify",
+            what: "agents refuse a record whose partition is not in the transaction (KIP-890 part 1)",
+            apply: |config| config.agent.transactions.outside = broker::Outside::Verify,
+        },
+        Switch {
             name: "default-timeouts",
             what: "the client has Kafka's default timeouts (requests time out after 30 s, not 3 s)",
             apply: |config| config.profile = crate::config::Profile::Default,
@@ -190,6 +202,11 @@ pub fn switches() -> &'static [Switch] {
             name: "close-hangs",
             what: "planted: a member that closes waits over a dead connection, whatever its timeout (KAFKA-17734)",
             apply: |config| config.member_flaws.close_hangs = true,
+        },
+        Switch {
+            name: "keep-epoch",
+            what: "planted: a producer keeps its epoch, and the sequence it used, when it does not know how a Produce ended",
+            apply: |config| config.producer_flaws.keep_epoch_after_unknown_produce = true,
         },
         Switch {
             name: "early-stable-offset",
@@ -240,11 +257,13 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut names: Vec<_> = all().iter().map(|scenario| scenario.name).collect();
-        names.extend(switches().iter().map(|switch| switch.name));
-        let count = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), count);
+        let unique = |mut names: Vec<&str>| {
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count);
+        };
+        unique(all().map(|scenario| scenario.name).collect());
+        unique(switches().iter().map(|switch| switch.name).collect());
     }
 }

@@ -124,7 +124,7 @@ impl Transactions {
             let name =
                 if self.clients == 1 { self.name.clone() } else { format!("{}.{}", self.name, self.clients) };
             let config = self.config.producer(&name, Some(transactional_id.unwrap_or(&name)));
-            let producer = Producer::new(config, self.config.client.model());
+            let producer = Producer::new(config, self.config.model());
             match producer.init_transactions().await {
                 Ok(()) => return Client { producer, name, process, sent: 0 },
                 Err(_) => rt::time::sleep(RETRY).await,
@@ -161,13 +161,16 @@ impl Attempt {
             self.goes_on = producer.abort_transaction().await.is_ok();
             return (Status::Fail, Some(error));
         }
+        if let Decision::CommitAfter(ms) = end {
+            rt::time::sleep(Duration::from_millis(ms)).await;
+        }
         match end {
             Decision::Abort => {
                 let aborted = producer.abort_transaction().await;
                 self.goes_on = aborted.is_ok();
                 (Status::Fail, aborted.err())
             }
-            Decision::Commit => match producer.commit_transaction().await {
+            Decision::Commit | Decision::CommitAfter(_) => match producer.commit_transaction().await {
                 Ok(()) => (Status::Ok, None),
                 Err(error) if error.is_definite() => {
                     self.goes_on = producer.abort_transaction().await.is_ok();
