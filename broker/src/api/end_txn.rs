@@ -10,6 +10,7 @@ use crate::agent::Context;
 use crate::codec;
 use crate::config::TransactionVersion;
 use crate::coordinator::{Op, Range};
+use crate::ends;
 use crate::finish::{self, Prepared};
 use crate::gate::Fault;
 use crate::layout;
@@ -124,10 +125,21 @@ async fn attempt(
     rt::preempt("end-txn.before-commit").await;
     let defects = &context.config.defects;
     let guard = transaction::prepare_guard(defects, key.clone(), stored.revision(), stored.bytes());
-    let prepare = vec![Op::put(key, codec::encode(&prepared))];
-    let Some(answer) = context.gate.commit(vec![guard], prepare).await? else {
+    let (mut compares, mut ops) = (vec![guard], vec![Op::put(key, codec::encode(&prepared))]);
+    let mut is_repeat = false;
+    if defects.number_without_epoch {
+        let numbered = ends::number(context, id, producer_id, epoch).await?;
+        is_repeat = numbered.is_repeat;
+        ops.truncate(usize::from(!is_repeat));
+        compares.push(numbered.guard);
+        ops.push(numbered.write);
+    }
+    let Some(answer) = context.gate.commit(compares, ops).await? else {
         return Ok(Attempt::Changed);
     };
+    if is_repeat {
+        return Ok(Attempt::Answer(Ok(Ended::Already(stored.value().map_or(NOBODY, TxnState::held)))));
+    }
     finish::begin(context, id, &prepared, "client", answer.revision);
     Ok(Attempt::Answer(Ok(Ended::Decided(prepared.held()))))
 }
