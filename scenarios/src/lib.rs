@@ -1,6 +1,7 @@
 //! Everything that is Kafka *and* simulation.
 //!
 //! * [`Scenario`]: a claim with its world, load and trouble; [`all`] lists them, one file each
+//! * [`finding`]: known failures, each with a scenario that shows it on every seed
 //! * [`Plan`], [`Recording`]: what a run is made of, as data; [`validate`] says whether it can be run
 //! * [`execute()`]: runs a plan and judges it; [`Outcome`] is what came of it, [`compare`] holds it against a recording
 //! * [`serve`]: the same agents for real clients, on real TCP
@@ -17,6 +18,7 @@ mod early_read;
 mod execute;
 mod explain;
 mod fence;
+pub mod finding;
 mod ground;
 mod group;
 mod host_port;
@@ -40,7 +42,6 @@ mod scenario;
 pub mod serve;
 mod storm;
 mod story;
-mod torn_transaction;
 mod torn_transaction_random;
 mod watcher;
 mod workload;

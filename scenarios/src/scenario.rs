@@ -11,6 +11,7 @@ use sim::node::Supervisor;
 use std::collections::BTreeSet;
 
 /// One scenario.
+#[derive(Clone, Copy)]
 pub struct Scenario {
     /// Its name on the command line.
     pub name: &'static str,
@@ -87,27 +88,28 @@ impl Expect {
     }
 }
 
-/// All scenarios.
-pub fn all() -> &'static [Scenario] {
-    &[
-        crate::torn_transaction::SCENARIO,
-        crate::torn_transaction_random::SCENARIO,
-        crate::safe_ground::SCENARIO,
-        crate::safe_ground_groups::SCENARIO,
-        crate::queue_scenarios::SHORT,
-        crate::queue_scenarios::QUEUE,
-        crate::early_read::SCENARIO,
-        crate::close::SCENARIO,
-        crate::fence::SCENARIO,
-        crate::auto_commit::SCENARIO,
-        crate::pipeline::SCENARIO,
-        crate::abort::SCENARIO,
-    ]
+/// All scenarios: the scripts of findings, and those that stand for themselves.
+pub fn all() -> impl Iterator<Item = &'static Scenario> {
+    crate::finding::all().iter().map(|finding| &finding.scenario).chain(STANDING)
 }
+
+const STANDING: &[Scenario] = &[
+    crate::torn_transaction_random::SCENARIO,
+    crate::safe_ground::SCENARIO,
+    crate::safe_ground_groups::SCENARIO,
+    crate::queue_scenarios::SHORT,
+    crate::queue_scenarios::QUEUE,
+    crate::early_read::SCENARIO,
+    crate::close::SCENARIO,
+    crate::fence::SCENARIO,
+    crate::auto_commit::SCENARIO,
+    crate::pipeline::SCENARIO,
+    crate::abort::SCENARIO,
+];
 
 /// The scenario called `name`.
 pub fn find(name: &str) -> Option<&'static Scenario> {
-    all().iter().find(|scenario| scenario.name == name)
+    all().find(|scenario| scenario.name == name)
 }
 
 /// A named change of the world, for `--with`.
@@ -275,11 +277,13 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut names: Vec<_> = all().iter().map(|scenario| scenario.name).collect();
-        names.extend(switches().iter().map(|switch| switch.name));
-        let count = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), count);
+        let unique = |mut names: Vec<&str>| {
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count);
+        };
+        unique(all().map(|scenario| scenario.name).collect());
+        unique(switches().iter().map(|switch| switch.name).collect());
     }
 }

@@ -153,6 +153,26 @@ fn names_that_do_not_exist_are_refused_with_those_that_do() {
 }
 
 #[test]
+fn a_finding_tells_what_it_is_and_runs_as_it_failed_and_with_its_fix() {
+    let wavetank = Wavetank::new("finding");
+    let told = wavetank.ok(&["finding", "20"]);
+    for part in ["early-visibility", "--with early-stable-offset", "wavetank run early-visibility --fixed"] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert_eq!(wavetank.ok(&["finding", "early-visibility"]), told);
+    assert!(wavetank.ok(&["list"]).contains("20  early-visibility"));
+    assert!(wavetank.ok(&["run", "early-visibility"]).contains("expected: yes, this is what"));
+    assert!(wavetank.ok(&["run", "early-visibility", "--fixed"]).contains("CLEAN"));
+    assert!(
+        one_line(&wavetank.refused(&["finding", "99"]))
+            .contains("no finding is called 99: use one of 9 torn")
+    );
+    assert!(
+        one_line(&wavetank.refused(&["run", "queue", "--fixed"])).contains("--fixed: queue is no finding")
+    );
+}
+
+#[test]
 fn json_is_one_object_a_line_and_jobs_do_not_change_it() {
     let wavetank = Wavetank::new("json");
     let run = |jobs| wavetank.ok(&["run", "torn-transaction", "--seeds", "1..9", "--json", "--jobs", jobs]);

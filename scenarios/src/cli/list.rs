@@ -1,7 +1,7 @@
 //! `wavetank list`
 
 use super::{CliResult, Ending};
-use scenarios::Expect;
+use scenarios::{Expect, Scenario, finding};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -12,6 +12,10 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> CliResult {
     if args.json {
+        for finding in finding::all() {
+            let name = finding.scenario.name;
+            say!("{}", serde_json::json!({"finding": finding.id, "name": name, "title": finding.title}));
+        }
         for scenario in scenarios::all() {
             let expect = expectation(&(scenario.expect)(&(scenario.config)()));
             say!(
@@ -24,8 +28,13 @@ pub(super) fn run(args: &Args) -> CliResult {
         }
         return Ok(Ending::Expected);
     }
-    say!("Scenarios (wavetank run NAME)");
-    for scenario in scenarios::all() {
+    say!("Findings (wavetank finding N, wavetank run NAME)");
+    for finding in finding::all() {
+        say!("  {:>2}  {:22} {}", finding.id, finding.scenario.name, finding.title);
+    }
+    say!("\nScenarios (wavetank run NAME)");
+    let is_script = |scenario: &&Scenario| finding::named(scenario.name).is_some();
+    for scenario in scenarios::all().filter(|scenario| !is_script(scenario)) {
         say!("  {:26} {}", scenario.name, scenario.claim);
         say!("  {:26} {}", "", expectation(&(scenario.expect)(&(scenario.config)())));
     }
@@ -36,9 +45,14 @@ pub(super) fn run(args: &Args) -> CliResult {
     Ok(Ending::Expected)
 }
 
-fn expectation(expect: &Expect) -> String {
+pub(super) fn expectation(expect: &Expect) -> String {
     match expect {
-        Expect::Shows { must, .. } => format!("every seed shows {}", must.join(", ")),
+        Expect::Shows { must, may } if may.is_empty() => {
+            format!("every seed shows {}, and nothing else", must.join(", "))
+        }
+        Expect::Shows { must, may } => {
+            format!("every seed shows {}, and perhaps {}", must.join(", "), may.join(", "))
+        }
         Expect::Finds { must, .. } => format!("some seed of a few hundred shows {}", must.join(", ")),
         Expect::Allows { may } => format!("seeds may show {}, and nothing else", may.join(", ")),
         Expect::Clean => "no seed shows anything".into(),

@@ -15,6 +15,7 @@ mod aborts;
 mod check;
 mod convert;
 mod diff;
+mod finding;
 mod histories;
 mod list;
 mod options;
@@ -43,6 +44,7 @@ const EXAMPLES: &str = "\
 Examples:
   wavetank run torn-transaction                       show the failure, tell its story, record it
   wavetank run torn-transaction --with strict         the same trouble, a client that is not affected
+  wavetank finding 20                                 what a known failure was, and how to run it with and without its fix
   wavetank run torn-transaction-random --seeds 0..500 --until-failure
   wavetank replay out/torn-transaction-1.json         the same run again, byte for byte
   wavetank shrink out/torn-transaction-random-0.json  the shortest plan that shows the same
@@ -53,8 +55,10 @@ Exit status: 0 as expected; 1 not as expected (also: nothing was tested, or two 
 
 #[derive(Subcommand)]
 enum Command {
-    /// List scenarios and switches
+    /// List findings, scenarios and switches
     List(list::Args),
+    /// Tell what a finding is: what happened, what it takes, what helps
+    Finding(finding::Args),
     /// Run a scenario with one seed or many
     Run(run::Args),
     /// Run a recording again and compare it with what it recorded
@@ -79,6 +83,7 @@ enum Command {
 pub(crate) fn main(cli: Cli) -> ExitCode {
     let result = match cli.command {
         Command::List(args) => list::run(&args),
+        Command::Finding(args) => finding::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Diff(args) => diff::run(&args),

@@ -3,16 +3,32 @@
 use super::{Unusable, aborts};
 use check::case::{self, Case};
 use check::edn;
-use scenarios::{Config, Outcome, Plan, Recording, Scenario, SubVia};
+use scenarios::{Config, Outcome, Plan, Recording, Scenario, SubVia, finding};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The scenario called `name`.
 pub(super) fn scenario(name: &str) -> Result<&'static Scenario, Unusable> {
     scenarios::find(name).ok_or_else(|| {
-        let names: Vec<_> = scenarios::all().iter().map(|scenario| scenario.name).collect();
+        let names: Vec<_> = scenarios::all().map(|scenario| scenario.name).collect();
         Unusable::new(format!("NAME: no scenario is called {name}: use one of {}", names.join(", ")))
     })
+}
+
+/// The world of a scenario; that of a finding's script, with its fix or as it fails.
+pub(super) fn world(scenario: &Scenario, is_fixed: bool) -> Result<Config, Unusable> {
+    match finding::named(scenario.name) {
+        Some(finding) => Ok(finding.world(is_fixed)),
+        None if is_fixed => {
+            let names: Vec<_> = finding::all().iter().map(|finding| finding.scenario.name).collect();
+            Err(Unusable::new(format!(
+                "--fixed: {} is no finding's script: use one of {}, or leave --fixed out",
+                scenario.name,
+                names.join(", ")
+            )))
+        }
+        None => Ok((scenario.config)()),
+    }
 }
 
 /// Turns the switches of `--with` on in `config`.

@@ -128,7 +128,7 @@ impl Tally {
 }
 
 /// A range of seeds, to a person.
-pub(super) fn tally(name: &str, switches: &[String], tally: &Tally, expect: &Expect, ending: Ending) {
+pub(super) fn tally(name: &str, options: &str, tally: &Tally, expect: &Expect, ending: Ending) {
     say!("{name}: {} seeds", tally.runs);
     for (signature, count) in &tally.signatures {
         say!("  {count:>8}  {signature}");
@@ -140,8 +140,7 @@ pub(super) fn tally(name: &str, switches: &[String], tally: &Tally, expect: &Exp
         );
     }
     if let Some(seed) = tally.first_unexpected {
-        let with: String = switches.iter().map(|switch| format!(" --with {switch}")).collect();
-        say!("UNEXPECTED first at seed {seed}: wavetank run {name} --seed {seed}{with}");
+        say!("UNEXPECTED first at seed {seed}: wavetank run {name} --seed {seed}{options}");
     }
     match (ending, expect) {
         (Ending::Unexpected, Expect::Finds { .. }) if tally.caught == 0 => {

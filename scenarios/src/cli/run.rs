@@ -9,9 +9,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
+#[command(after_help = HELP)]
 pub(super) struct Args {
-    /// The scenario (see `wavetank list`)
+    /// The scenario, or the finding whose script it is (see `wavetank list`)
     name: String,
+    /// Run the script of a finding with its fix
+    #[arg(long)]
+    fixed: bool,
     /// Run this one seed
     #[arg(long, value_name = "N", conflicts_with = "seeds")]
     seed: Option<u64>,
@@ -39,6 +43,11 @@ pub(super) struct Args {
     jobs: Option<usize>,
 }
 
+const HELP: &str = "\
+The script of a finding runs in the world that fails, with its defect planted if that is what it takes, and is expected to \
+show it; with --fixed it runs in the same world with the fix, and is expected to be clean. Every other scenario runs without \
+planted defects, unless --with plants them.";
+
 /// The seed when none is named.
 const DEFAULT_SEED: u64 = 1;
 /// The seeds searched when none are named and one run is not sure to show anything.
@@ -48,7 +57,7 @@ const RECORDINGS_MAX: u64 = 10;
 
 pub(super) fn run(args: &Args) -> CliResult {
     let scenario = scenario(&args.name)?;
-    let mut config = (scenario.config)();
+    let mut config = options::world(scenario, args.fixed)?;
     switch_on(&mut config, &args.with)?;
     let expect = (scenario.expect)(&config);
     let search = matches!(expect, Expect::Finds { .. });
@@ -115,9 +124,15 @@ fn many(
     }
     let ending = tally.ending(&expect, until_failure);
     if !args.json {
-        report::tally(scenario.name, &args.with, &tally, &expect, ending);
+        report::tally(scenario.name, &options(args), &tally, &expect, ending);
     }
     Ok(ending)
+}
+
+/// The options that make the world what it is.
+fn options(args: &Args) -> String {
+    let fixed = if args.fixed { " --fixed" } else { "" };
+    args.with.iter().fold(fixed.to_string(), |options, switch| options + " --with " + switch)
 }
 
 /// Runs a seed again with all that a story needs, and tells it.
@@ -137,6 +152,9 @@ fn record(
     let signature = outcome.signature.iter().cloned().collect();
     let recording = Recording::new(plan, signature, outcome.fingerprint);
     let mut name = scenario.name.to_string();
+    if args.fixed {
+        name += "-fixed";
+    }
     for switch in &args.with {
         name += &format!("-{switch}");
     }

@@ -7,15 +7,36 @@
 //! Claim: the third transaction is torn: its first two records are committed although the client aborted it. A strict
 //! client, which moves to a new epoch after doubt, is not affected.
 
+use super::{Class, Finding};
 use crate::config::Config;
 use crate::plan::{Decision, Op, Operation, Plan, Send};
 use crate::scenario::{Expect, Scenario};
+use broker::TransactionVersion;
 use client::Variant;
 use sim::choice::Choices;
 use sim::fault::{EventPattern, Fault, FramePattern, Scheduled, When};
 use std::collections::BTreeMap;
 
-pub(crate) const SCENARIO: Scenario = Scenario {
+pub(super) const FINDING: Finding = Finding {
+    id: 9,
+    title: "a delayed EndTxn ends a later transaction of the same producer",
+    what: "A client aborted a transaction, and consumers polled some of its records all the same and never the others. A \
+           commit that the client had sent several transactions earlier, and again after a time-out, was processed late \
+           and committed what the current transaction had written so far.",
+    class: Class::Protocol,
+    cause: "the old transaction protocol (TV1), in which EndTxn names no transaction, and a client that sends it again after \
+            a time-out and goes on with the same epoch (Java 3.8); a Produce outside a transaction begins one",
+    scenario: SCENARIO,
+    fix: "the second protocol (KIP-890, TV2) bumps the epoch with every end: `--with tv2` instead of `--fixed`; or a client \
+          that takes a new epoch after doubt: `--with strict`",
+    fixed: |config| {
+        config.client = Variant::Java4;
+        config.agent.transactions.version = TransactionVersion::V2;
+    },
+    echo: "KAFKA-17754, seen in Bufstream 0.1.0 to 0.1.3 and in Kafka 3.0: 15 polls of an aborted transaction's records",
+};
+
+const SCENARIO: Scenario = Scenario {
     name: "torn-transaction",
     claim: "one EndTxn, held and released in the middle of a later transaction, tears that transaction",
     config: Config::default,

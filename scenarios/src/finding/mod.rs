@@ -1,0 +1,111 @@
+//! The catalogue: known failures of Kafka-compatible systems, each with a script that shows it on every seed.
+//!
+//! One file a finding. Its scenario declares world, load, trouble and claims; its world has what the finding needs, a planted
+//! defect or a setting, and [`Finding::fix`] takes that away again.
+
+mod early_visibility;
+mod script;
+mod torn_transaction;
+
+use crate::config::Config;
+use crate::scenario::Scenario;
+
+/// A catalogued failure.
+pub struct Finding {
+    /// Its number in the catalogue.
+    pub id: u32,
+    /// What it is, in a line.
+    pub title: &'static str,
+    /// What happened, where it was found, in two sentences.
+    pub what: &'static str,
+    /// What it takes.
+    pub class: Class,
+    /// The same in words: what the planted defect does, or which settings it takes.
+    pub cause: &'static str,
+    /// The script. Its name is the finding's; its world is the one that fails.
+    pub scenario: Scenario,
+    /// What helps, in words.
+    pub fix: &'static str,
+    /// Makes the scenario's world one in which nothing goes wrong.
+    pub fixed: fn(&mut Config),
+    /// What was told of it: versions and numbers.
+    pub echo: &'static str,
+}
+
+/// What a finding takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// A planted defect of broker, client or dependency.
+    Defect {
+        /// The switch that plants it in any scenario (`--with`).
+        switch: &'static str,
+    },
+    /// The old protocol and a client that keeps to it.
+    Protocol,
+    /// Settings that users choose.
+    Configuration,
+}
+
+impl Class {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Defect { .. } => "defect",
+            Class::Protocol => "protocol",
+            Class::Configuration => "configuration",
+        }
+    }
+}
+
+impl Finding {
+    /// The world of its script, as it fails or with the fix.
+    pub fn world(&self, is_fixed: bool) -> Config {
+        let mut config = (self.scenario.config)();
+        if is_fixed {
+            (self.fixed)(&mut config);
+        }
+        config
+    }
+}
+
+/// All findings, by number.
+pub fn all() -> &'static [Finding] {
+    &[torn_transaction::FINDING, early_visibility::FINDING]
+}
+
+/// The finding of this number.
+pub fn find(id: u32) -> Option<&'static Finding> {
+    all().iter().find(|finding| finding.id == id)
+}
+
+/// The finding whose script is called so.
+pub fn named(name: &str) -> Option<&'static Finding> {
+    all().iter().find(|finding| finding.scenario.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Expect, switches};
+
+    #[test]
+    fn findings_are_in_order_and_shown_by_their_worlds_but_not_by_the_fixed_ones() {
+        assert!(all().is_sorted_by_key(|finding| finding.id));
+        for finding in all() {
+            let expect = |is_fixed| (finding.scenario.expect)(&finding.world(is_fixed));
+            assert!(matches!(expect(false), Expect::Shows { .. }), "{}", finding.scenario.name);
+            assert_eq!(expect(true), Expect::Clean, "{}", finding.scenario.name);
+        }
+    }
+
+    #[test]
+    fn the_switch_of_a_defect_turns_the_fixed_world_into_the_one_that_fails() {
+        for finding in all() {
+            let Class::Defect { switch } = finding.class else { continue };
+            let switch = switches().iter().find(|known| known.name == switch).expect("a known switch");
+            let mut world = finding.world(true);
+            (switch.apply)(&mut world);
+            assert_eq!(world, finding.world(false), "{}", switch.name);
+        }
+    }
+}

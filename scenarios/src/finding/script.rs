@@ -1,0 +1,90 @@
+//! The words that scripts are written in.
+//!
+//! A script is its workers' steps and its faults. Each step follows the one before it after a while, to which the seed
+//! adds a few milliseconds: a script must show the same on every seed.
+
+use crate::config::Config;
+use crate::plan::{Micro, Op, Operation, Plan, Queued};
+use crate::queue::Queue;
+use crate::queue_scenarios;
+use sim::choice::Choices;
+use std::collections::BTreeMap;
+
+/// The most that the seed adds to a pause, in milliseconds.
+const JITTER_MS_MAX: u64 = 20;
+/// Ids of one worker's operations: beyond those of the workers before it.
+const IDS: u32 = 100;
+
+/// A plan in the making.
+pub(super) struct Script {
+    choices: Choices,
+    plan: Plan,
+}
+
+impl Script {
+    pub(super) fn new(name: &str, seed: u64, config: &Config) -> Script {
+        let plan = Plan {
+            scenario: name.into(),
+            seed,
+            config: config.clone(),
+            operations: BTreeMap::new(),
+            faults: vec![],
+            overrides: vec![],
+        };
+        Script { choices: Choices::new(seed, &[]), plan }
+    }
+
+    /// A worker that does these, each so many milliseconds after the one before.
+    pub(super) fn worker(mut self, name: &str, steps: Vec<(u64, Op)>) -> Script {
+        let first_id = (self.plan.operations.len() as u32 + 1) * IDS;
+        let operations = steps.into_iter().zip(first_id..).map(|((after_ms, what), id)| {
+            let jitter = self.choices.world("script.think", u64::from(id), 0);
+            Operation { id, think_ms: after_ms + jitter.between(0, JITTER_MS_MAX), what }
+        });
+        self.plan.operations.insert(name.into(), operations.collect());
+        self
+    }
+
+    pub(super) fn plan(self) -> Plan {
+        self.plan
+    }
+}
+
+/// The world of the queue workload, with nothing drawn and no trouble: transactions, and consumers that assign. The final
+/// phase begins after `until_ms`.
+pub(super) fn queue(until_ms: u64) -> Config {
+    queue_scenarios::config(Queue { until_ms, abort_chance: 0.0, settle_ms: 1_000, ..Queue::default() })
+}
+
+/// An operation of sends and polls, committed if it is a transaction.
+pub(super) fn work(what: &[Micro]) -> Op {
+    Op::Queue(Queued::Work { what: what.to_vec(), abort_at: None })
+}
+
+/// A transaction that its application aborts in the end.
+pub(super) fn aborted(what: &[Micro]) -> Op {
+    Op::Queue(Queued::Work { what: what.to_vec(), abort_at: Some(what.len()) })
+}
+
+/// The consumer gets these keys.
+pub(super) fn assign(keys: &[u32]) -> Op {
+    Op::Queue(Queued::Give { drawn: keys.to_vec(), unseen: false, keys: None })
+}
+
+/// So many operations of one poll each.
+pub(super) fn polls(count: usize, every_ms: u64) -> Vec<(u64, Op)> {
+    vec![(every_ms, work(&[Micro::Poll])); count]
+}
+
+/// When all is over: a fresh client reads everything.
+pub(super) fn final_reads() -> (u64, Op) {
+    (0, Op::Queue(Queued::FinalReads { keys: None }))
+}
+
+pub(super) fn send(key: u32, value: u64) -> Micro {
+    Micro::Send { key, value }
+}
+
+pub(super) fn wait(ms: u64) -> Micro {
+    Micro::Wait(ms)
+}
