@@ -14,6 +14,7 @@ mod close;
 pub mod cluster;
 mod config;
 mod coordinator;
+mod down;
 mod early_read;
 mod execute;
 mod explain;

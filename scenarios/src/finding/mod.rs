@@ -4,8 +4,14 @@
 //! defect or a setting, and [`Finding::fix`] takes that away again.
 
 mod early_visibility;
+mod fetch_filter;
+mod fragile_agent;
+mod lost_lease;
 mod script;
+mod stuck_consumer;
 mod torn_transaction;
+mod txn_number;
+mod zero_offset;
 
 use crate::config::Config;
 use crate::scenario::Scenario;
@@ -70,7 +76,16 @@ impl Finding {
 
 /// All findings, by number.
 pub fn all() -> &'static [Finding] {
-    &[torn_transaction::FINDING, early_visibility::FINDING]
+    &[
+        stuck_consumer::FINDING,
+        lost_lease::FINDING,
+        zero_offset::FINDING,
+        txn_number::FINDING,
+        fetch_filter::FINDING,
+        torn_transaction::FINDING,
+        fragile_agent::FINDING,
+        early_visibility::FINDING,
+    ]
 }
 
 /// The finding of this number.

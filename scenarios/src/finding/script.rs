@@ -8,6 +8,7 @@ use crate::plan::{Micro, Op, Operation, Plan, Queued};
 use crate::queue::Queue;
 use crate::queue_scenarios;
 use sim::choice::Choices;
+use sim::fault::Scheduled;
 use std::collections::BTreeMap;
 
 /// The most that the seed adds to a pause, in milliseconds.
@@ -45,6 +46,12 @@ impl Script {
         self
     }
 
+    /// What goes wrong.
+    pub(super) fn fault(mut self, fault: Scheduled) -> Script {
+        self.plan.faults.push(fault);
+        self
+    }
+
     pub(super) fn plan(self) -> Plan {
         self.plan
     }
@@ -54,6 +61,16 @@ impl Script {
 /// phase begins after `until_ms`.
 pub(super) fn queue(until_ms: u64) -> Config {
     queue_scenarios::config(Queue { until_ms, abort_chance: 0.0, settle_ms: 1_000, ..Queue::default() })
+}
+
+/// Changes the workload.
+pub(super) fn of_queue(config: &mut Config, change: impl FnOnce(&mut Queue)) {
+    change(config.queue.get_or_insert_default());
+}
+
+/// Transactional ids that these workers keep.
+pub(super) fn kept_ids(workers: &[&str]) -> BTreeMap<String, String> {
+    workers.iter().map(|worker| ((*worker).to_string(), format!("txn-{worker}"))).collect()
 }
 
 /// An operation of sends and polls, committed if it is a transaction.
