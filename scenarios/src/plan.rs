@@ -185,6 +185,8 @@ pub enum Decision {
     Commit,
     /// With an abort.
     Abort,
+    /// With a commit, after so many milliseconds in which it does nothing.
+    CommitAfter(u64),
 }
 
 fn is_zero(ms: &u64) -> bool {

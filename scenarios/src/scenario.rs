@@ -99,6 +99,8 @@ const STANDING: &[Scenario] = &[
     crate::safe_ground_groups::SCENARIO,
     crate::queue_scenarios::SHORT,
     crate::queue_scenarios::QUEUE,
+    crate::queue_echoes::CALM,
+    crate::queue_echoes::LAG,
     crate::early_read::SCENARIO,
     crate::close::SCENARIO,
     crate::fence::SCENARIO,

@@ -161,13 +161,16 @@ impl Attempt {
             self.goes_on = producer.abort_transaction().await.is_ok();
             return (Status::Fail, Some(error));
         }
+        if let Decision::CommitAfter(ms) = end {
+            rt::time::sleep(Duration::from_millis(ms)).await;
+        }
         match end {
             Decision::Abort => {
                 let aborted = producer.abort_transaction().await;
                 self.goes_on = aborted.is_ok();
                 (Status::Fail, aborted.err())
             }
-            Decision::Commit => match producer.commit_transaction().await {
+            Decision::Commit | Decision::CommitAfter(_) => match producer.commit_transaction().await {
                 Ok(()) => (Status::Ok, None),
                 Err(error) if error.is_definite() => {
                     self.goes_on = producer.abort_transaction().await.is_ok();

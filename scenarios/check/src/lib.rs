@@ -9,7 +9,7 @@
 //! * families of both: [`aborted_read`], [`lost_write`], [`unseen`], [`duplicate`], [`inconsistent_offset`]
 //! * [`oracle`]: the white-box check, which knows which transaction every record was meant for
 //! * [`look`]: the log as raw Fetch answers show it, and the checks that judge it: [`moved_back`], [`rewritten`],
-//!   [`hole`], [`sequence`], [`zombie`]; refusals and listed ends held against it: [`out_of_range`], [`listed_below`]; and
+//!   [`hole`], [`sequence`], [`zombie`], [`false_fence`]; refusals and listed ends held against it: [`out_of_range`], [`listed_below`]; and
 //!   those that judge single clients: [`order`], [`reading`]
 //! * [`group`]: what members of a consumer group did and were told, and the checks that judge it: [`ownership`],
 //!   [`commit_moved_back`], [`redelivery`], [`undelivered`], [`processed_twice`], [`exactly_once`]
@@ -26,6 +26,7 @@ pub mod duplicate;
 pub mod edn;
 pub mod exactly_once;
 mod facts;
+pub mod false_fence;
 pub mod group;
 mod hash_order;
 mod history;

@@ -12,7 +12,7 @@ use super::{Class, Finding};
 use crate::config::Config;
 use crate::plan::Plan;
 use crate::scenario::{Expect, Scenario};
-use sim::fault::{Fault, Scheduled, When};
+use sim::fault::{Fault, When};
 
 pub(super) const FINDING: Finding = Finding {
     id: 5,
@@ -62,6 +62,6 @@ fn plan(seed: u64, config: &Config) -> Plan {
     Script::new(SCENARIO.name, seed, config)
         .worker("writer", writer)
         .worker(READER, reader)
-        .fault(Scheduled { id: 1, when: When::AtMs(1_000), fault: pause })
+        .fault(When::AtMs(1_000), pause)
         .plan()
 }

@@ -13,7 +13,7 @@ use crate::cluster::{COORDINATOR, STORAGE};
 use crate::config::Config;
 use crate::plan::Plan;
 use crate::scenario::{Expect, Scenario};
-use sim::fault::{Fault, Scheduled, When};
+use sim::fault::{Fault, When};
 use sim::node::Supervisor;
 
 pub(super) const FINDING: Finding = Finding {
@@ -63,6 +63,6 @@ fn plan(seed: u64, config: &Config) -> Plan {
     Script::new(SCENARIO.name, seed, config)
         .worker("writer", writer)
         .worker("reader-1", reader)
-        .fault(Scheduled { id: 1, when: When::AtMs(2_000), fault: cut })
+        .fault(When::AtMs(2_000), cut)
         .plan()
 }

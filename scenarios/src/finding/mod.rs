@@ -3,7 +3,9 @@
 //! One file a finding. Its scenario declares world, load, trouble and claims; its world has what the finding needs, a planted
 //! defect or a setting, and [`Finding::fix`] takes that away again.
 
+mod close_hangs;
 mod early_visibility;
+mod fenced_by_timeout;
 mod fetch_filter;
 mod fragile_agent;
 mod lost_lease;
@@ -15,6 +17,8 @@ mod zero_offset;
 
 use crate::config::Config;
 use crate::scenario::Scenario;
+use broker::TransactionVersion;
+use client::Variant;
 
 /// A catalogued failure.
 pub struct Finding {
@@ -82,10 +86,18 @@ pub fn all() -> &'static [Finding] {
         zero_offset::FINDING,
         txn_number::FINDING,
         fetch_filter::FINDING,
+        fenced_by_timeout::FINDING,
+        close_hangs::FINDING,
         torn_transaction::FINDING,
         fragile_agent::FINDING,
         early_visibility::FINDING,
     ]
+}
+
+/// A fix: brokers and clients speak the second transaction protocol (KIP-890, TV2).
+fn second_protocol(config: &mut Config) {
+    config.client = Variant::Java4;
+    config.agent.transactions.version = TransactionVersion::V2;
 }
 
 /// The finding of this number.

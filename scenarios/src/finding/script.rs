@@ -4,11 +4,11 @@
 //! adds a few milliseconds: a script must show the same on every seed.
 
 use crate::config::Config;
-use crate::plan::{Micro, Op, Operation, Plan, Queued};
+use crate::plan::{Decision, Micro, Op, Operation, Plan, Queued, Send};
 use crate::queue::Queue;
 use crate::queue_scenarios;
 use sim::choice::Choices;
-use sim::fault::Scheduled;
+use sim::fault::{Fault, Scheduled, When};
 use std::collections::BTreeMap;
 
 /// The most that the seed adds to a pause, in milliseconds.
@@ -46,15 +46,27 @@ impl Script {
         self
     }
 
-    /// What goes wrong.
-    pub(super) fn fault(mut self, fault: Scheduled) -> Script {
-        self.plan.faults.push(fault);
+    /// A fault that strikes then.
+    pub(super) fn fault(mut self, when: When, fault: Fault) -> Script {
+        let id = self.plan.faults.len() as u32 + 1;
+        self.plan.faults.push(Scheduled { id, when, fault });
         self
     }
 
     pub(super) fn plan(self) -> Plan {
         self.plan
     }
+}
+
+/// A transaction of these records, keys and values, outside the queue workload.
+pub(super) fn txn(records: &[(u32, u64)], end: Decision) -> Op {
+    let sends = records.iter().map(|(key, value)| Send { key: *key, value: *value, think_ms: 0 });
+    Op::Txn { sends: sends.collect(), end }
+}
+
+/// A consumer of committed records, outside the queue workload.
+pub(super) fn consume(for_ms: u64) -> Op {
+    Op::Consume { for_ms, think_ms: 0, uncommitted: false }
 }
 
 /// The world of the queue workload, with nothing drawn and no trouble: transactions, and consumers that assign. The final
@@ -91,6 +103,11 @@ pub(super) fn assign(keys: &[u32]) -> Op {
 /// So many operations of one poll each.
 pub(super) fn polls(count: usize, every_ms: u64) -> Vec<(u64, Op)> {
     vec![(every_ms, work(&[Micro::Poll])); count]
+}
+
+/// The client is given up, and closed.
+pub(super) fn crash() -> Op {
+    Op::Queue(Queued::Crash)
 }
 
 /// When all is over: a fresh client reads everything.

@@ -7,11 +7,10 @@
 //! Claim: the third transaction is torn: its first two records are committed although the client aborted it. A strict
 //! client, which moves to a new epoch after doubt, is not affected.
 
-use super::{Class, Finding};
+use super::{Class, Finding, second_protocol};
 use crate::config::Config;
 use crate::plan::{Decision, Op, Operation, Plan, Send};
 use crate::scenario::{Expect, Scenario};
-use broker::TransactionVersion;
 use client::Variant;
 use sim::choice::Choices;
 use sim::fault::{EventPattern, Fault, FramePattern, Scheduled, When};
@@ -29,10 +28,7 @@ pub(super) const FINDING: Finding = Finding {
     scenario: SCENARIO,
     fix: "the second protocol (KIP-890, TV2) bumps the epoch with every end: `--with tv2` instead of `--fixed`; or a client \
           that takes a new epoch after doubt: `--with strict`",
-    fixed: |config| {
-        config.client = Variant::Java4;
-        config.agent.transactions.version = TransactionVersion::V2;
-    },
+    fixed: second_protocol,
     echo: "KAFKA-17754, seen in Bufstream 0.1.0 to 0.1.3 and in Kafka 3.0: 15 polls of an aborted transaction's records",
 };
 

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::plan::Plan;
 use crate::scenario::{Expect, Scenario};
 use client::Variant;
-use sim::fault::{Fault, Scheduled, When};
+use sim::fault::{Fault, When};
 
 pub(super) const FINDING: Finding = Finding {
     id: 3,
@@ -63,6 +63,6 @@ fn plan(seed: u64, config: &Config) -> Plan {
     Script::new(SCENARIO.name, seed, config)
         .worker("writer", writer)
         .worker("reader-1", reader)
-        .fault(Scheduled { id: 1, when: about_to_commit, fault: pause })
+        .fault(about_to_commit, pause)
         .plan()
 }
