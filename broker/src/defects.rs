@@ -26,7 +26,7 @@ pub struct Defects {
     /// successor's transaction. Read in `api::end_txn::attempt`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unfenced_end: bool,
-    /// An end of a transaction is taken for a repeat of the last one, answered and not executed, if both have the same
+    /// An end of a transaction is taken for a repeat, answered and not executed, if one of the last ends had the same
     /// producer id and number, though numbers begin anew with every epoch (finding 4). Read in `api::end_txn::attempt`;
     /// what it does is in `ends`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -208,7 +208,7 @@ pub fn switches() -> &'static [Switch] {
         },
         Switch {
             name: "number-without-epoch",
-            what: "planted: an agent takes the end of a transaction for the last one if both have the same number, whatever \
+            what: "planted: an agent takes the end of a transaction for an earlier one of the same number, whatever \
                    their epochs",
             apply: |config| config.defects.number_without_epoch = true,
         },

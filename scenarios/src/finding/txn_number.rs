@@ -1,13 +1,13 @@
 //! Finding 4, scripted: an end of a transaction is taken for one that was executed before.
 //!
 //! World: that of the queue workload, with its transaction timeout of 1 s, at which a timer aborts; a worker keeps its
-//! transactional id. Agents number transactions, anew with every epoch, and take an end for a repeat of the last one if both
-//! have the same number.
+//! transactional id. Agents number transactions, anew with every epoch, and take an end for a repeat if one of the last
+//! few had the same number.
 //! Load: a transaction that commits; one that takes too long, is timed out, and so ends its client and the epoch; then one
 //! that commits, the first of its epoch, one that is aborted, and one that commits. A consumer polls.
 //! Trouble: none.
-//! Claim: the commit of the first transaction of the new epoch is acknowledged and not executed: its number is 1, as was
-//! that of the last end. The abort of the next decides over both, and every poll passes over the record.
+//! Claim: the commit of the first transaction of the new epoch is acknowledged and not executed: its number is 1, and
+//! there was an end of that number. The abort of the next decides over both, and every poll passes over the record.
 
 use super::script::{self, Script, aborted, assign, final_reads, polls, send, wait, work};
 use super::{Class, Finding};
