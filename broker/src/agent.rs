@@ -14,8 +14,9 @@ use crate::prefix_watch::{self, PrefixWatch};
 use crate::records::AgentEntry;
 use crate::steward::{self, Steward};
 use crate::topics::TopicNames;
+use crate::watermarks::{self, Watermarks};
 use crate::writer::{self, Inbox, Writer};
-use crate::{chores, chunks, collector, compaction, connection, expiry, finish, layout, membership};
+use crate::{chores, chunks, collector, compaction, connection, expiry, finish, fragile, layout, membership};
 use bytes::Bytes;
 use object_store::ObjectStore;
 use rt::host::BoxFuture;
@@ -38,6 +39,8 @@ pub(crate) struct Context {
     /// Lines of requests that change a group's members; see `group::owner`.
     pub(crate) group_lines: Lines,
     pub(crate) heads: PrefixWatch,
+    /// Only with the defect `watch_gap`.
+    pub(crate) watermarks: Option<Watermarks>,
     pub(crate) group_states: PrefixWatch,
     pub(crate) agents: PrefixWatch,
     pub(crate) keeper: Keeper,
@@ -89,6 +92,7 @@ impl Agent {
             lines: Lines::default(),
             group_lines: Lines::default(),
             heads: PrefixWatch::new(layout::HEADS),
+            watermarks: config.defects.watch_gap.then(Watermarks::default),
             group_states: PrefixWatch::new(layout::GROUP_STATES),
             agents: PrefixWatch::new(layout::AGENTS),
             keeper: Keeper::new(&config),
@@ -130,7 +134,11 @@ impl Agent {
     /// coordinator or store are away, and answers retriable errors.
     // Boxed, so that it is compiled here, and not once more in every crate that calls it.
     pub fn serve(self, listener: TcpListener) -> BoxFuture<()> {
-        Box::pin(self.serve_until_drained(listener))
+        let context = self.context.clone();
+        match context.config.defects.exits_on_trouble {
+            true => Box::pin(fragile::serve(context, self.serve_until_drained(listener))),
+            false => Box::pin(self.serve_until_drained(listener)),
+        }
     }
 
     async fn serve_until_drained(self, listener: TcpListener) {
@@ -138,6 +146,9 @@ impl Agent {
         let mut tasks = rt::JoinSet::new();
         tasks.spawn("agent.membership", membership::run(context.clone()));
         tasks.spawn("agent.head-watch", prefix_watch::run(context.clone(), |context| &context.heads));
+        if context.watermarks.is_some() {
+            tasks.spawn("agent.watermarks", watermarks::run(context.clone()));
+        }
         tasks.spawn("agent.group-watch", prefix_watch::run(context.clone(), |context| &context.group_states));
         tasks.spawn("agent.agent-watch", prefix_watch::run(context.clone(), |context| &context.agents));
         tasks.spawn("agent.group-retention", group::retain(context.clone()));

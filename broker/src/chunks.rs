@@ -13,7 +13,7 @@ use crate::records::{CHUNKS, ChunkId};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path;
-use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayload};
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 use rt::time::{Instant, sleep, timeout};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -136,6 +136,16 @@ impl Chunks {
         }
     }
 
+    /// Reads the file that all agents share, which the first of them makes. Only with the defect `exits_on_trouble`.
+    pub(crate) async fn read_shared(&self) -> Result<(), StoreAway> {
+        let path = Path::from("shared");
+        let make = self.store.put_opts(&path, PutPayload::default(), PutMode::Create.into());
+        // Most find it made; whether it is there is seen when it is read.
+        let _ = self.bounded(make).await;
+        let read = async { self.store.get(&path).await?.bytes().await };
+        self.bounded(read).await?.map_err(|_| StoreAway).map(drop)
+    }
+
     /// The answer to a call, once it is noted whether there was one.
     async fn bounded<T>(
         &self,
@@ -143,7 +153,7 @@ impl Chunks {
     ) -> Result<object_store::Result<T>, StoreAway> {
         let begun = Instant::now();
         let answer = timeout(self.limit, call).await;
-        let answers = matches!(answer, Ok(Ok(_) | Err(Error::NotFound { .. })));
+        let answers = matches!(answer, Ok(Ok(_) | Err(Error::NotFound { .. } | Error::AlreadyExists { .. })));
         self.counters.store_call(begun.elapsed(), answers);
         self.health.note(Dependency::Store, answers);
         answer.map_err(|_| StoreAway)

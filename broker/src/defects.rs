@@ -26,4 +26,31 @@ pub struct Defects {
     /// successor's transaction. Read in `api::end_txn::attempt`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unfenced_end: bool,
+    /// An end of a transaction is taken for a repeat, answered and not executed, if one of the last ends had the same
+    /// producer id and number, though numbers begin anew with every epoch (finding 4). Read in `api::end_txn::attempt`;
+    /// what it does is in `ends`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub number_without_epoch: bool,
+    /// A Fetch answer that has no room for all batches of a partition holds the newest one that was read, and drops what
+    /// lies before it in the middle: the reader goes on behind it (finding 5). Read in `api::fetch::load`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fetch_drops_middle: bool,
+    /// Readers are served watermarks from memory: listed once when the agent starts, and watched from a later revision,
+    /// that of the first reader. What changed between is not seen until the partition's next write (finding 1). Read in
+    /// `Agent::new`; what it does is in `watermarks`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub watch_gap: bool,
+    /// A Produce error leaves the base offset at its default, 0, and a batch that was appended before is answered
+    /// DUPLICATE_SEQUENCE_NUMBER, with that offset (finding 3). Read in `api::produce::answer`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub zero_base_offset: bool,
+    /// The agent does not learn that its lease is gone: after a break it watches its registration from then on only, a
+    /// keep-alive that is answered with a time to live of 0 counts as one that succeeded, and nothing is read back. It
+    /// lists agents by their registrations alone, itself included (finding 2). Read in `membership::is_forgetful`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub forgotten_lease: bool,
+    /// The agent ends when it cannot read a shared file at its start, and when coordinator or store do not answer a call
+    /// later on (finding 15). Read in `Agent::serve`; what it does is in `fragile`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub exits_on_trouble: bool,
 }

@@ -26,17 +26,20 @@ const STEP: usize = 24;
 /// How long one agent keeps trying; then the scan takes over.
 const LIMIT_MS: u64 = 10_000;
 
-/// Stores a prepared end (`state`) under `guard`, and has it finished. The revision of Prepare; `None` if the guard failed.
+/// Stores a prepared end (`state`) under `guards`, with what is written `beside` it, and has it finished. The revision of
+/// Prepare; `None` if a guard failed.
 pub(crate) async fn prepare(
     context: &Context,
     id: &str,
     state: TxnState,
     by: &'static str,
-    guard: Compare,
+    guards: Vec<Compare>,
+    beside: Vec<Op>,
 ) -> Result<Option<i64>, CoordinatorError> {
     let [parts, groups] = lists(id);
-    let ops = vec![Op::put(layout::txn(id), codec::encode(&state)), Op::Range(parts), Op::Range(groups)];
-    let Some(answer) = context.gate.commit(vec![guard], ops).await? else { return Ok(None) };
+    let mut ops = vec![Op::put(layout::txn(id), codec::encode(&state)), Op::Range(parts), Op::Range(groups)];
+    ops.extend(beside);
+    let Some(answer) = context.gate.commit(guards, ops).await? else { return Ok(None) };
     let revision = answer.revision;
     rt::event!(
         "txn.prepared",

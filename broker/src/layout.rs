@@ -18,6 +18,7 @@
 //! | `producers/<topic>/<partition>/<producer id>` | [`ProducerEntry`](crate::producer::ProducerEntry) | appends, markers |
 //! | `txns/<transactional id>` | [`TxnState`](crate::transaction::TxnState) | InitProducerId, begin, Prepare, Complete |
 //! | `txn_idle/<transactional id>` | `i64`: when it last became Empty or Complete, in ms of wall time | InitProducerId, Complete |
+//! | `txn_last_ends/<transactional id>` | only with a planted defect, see [`ends`](crate::ends) | EndTxn |
 //! | `txn_parts/<transactional id>/<topic>/<partition>` | [`TxnPart`](crate::records::TxnPart) | joins; deleted by markers |
 //! | `txn_groups/<transactional id>/<group>` | [`TxnGroup`](crate::group::TxnGroup) | AddOffsetsToTxn; deleted when its offsets are settled |
 //! | `groups/<group>` | [`GroupHead`](crate::group::GroupHead): **the group's one head key** | every write to the group's offsets |
@@ -158,6 +159,11 @@ pub(crate) fn txn(transactional_id: &str) -> Bytes {
 
 pub(crate) fn txn_idle(transactional_id: &str) -> Bytes {
     format!("{TXN_IDLE}{}", escape(transactional_id)).into()
+}
+
+/// Only with the defect `number_without_epoch`: see [`ends`](crate::ends).
+pub(crate) fn txn_last_ends(transactional_id: &str) -> Bytes {
+    format!("txn_last_ends/{}", escape(transactional_id)).into()
 }
 
 /// The `txns/` key beside a `txn_idle/` key.

@@ -16,6 +16,7 @@
 //! * `append`, `read`, `finish`, `trim`: what is done to a partition: batches in, batches out, markers, an end to the old
 //! * `group`: who is in a group, decided by its one owner
 //! * `offsets`, `pending`: what groups committed, and what transactions are about to commit for them
+//! * `ends`, `watermarks`, `fragile`: what planted defects need
 //! * `steward`, `expiry`, `membership`, `prefix_watch`, `chores`: what an agent does unasked
 //! * `collector`, `compaction`: chunks that nothing refers to, and chunks too small to keep
 //! * [`Health`], [`Counters`], `memory`: what state an agent is in, what it counted, and how much it takes on
@@ -38,10 +39,12 @@ mod counters;
 mod decompress;
 mod defects;
 mod deletion;
+mod ends;
 mod expiry;
 mod fetch_plan;
 mod finish;
 mod floor;
+mod fragile;
 mod gate;
 mod group;
 mod health;
@@ -62,6 +65,7 @@ mod topics;
 mod transaction;
 mod trim;
 mod walk;
+mod watermarks;
 mod wire;
 mod writer;
 

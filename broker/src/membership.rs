@@ -16,6 +16,8 @@ use rt::time::{Instant, sleep, sleep_until};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The revision from which a watch tells only what comes after it.
+const FROM_NOW: i64 = 0;
 /// Pause before a failed registration is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -80,8 +82,9 @@ async fn hold(context: &Context, registration: Registration) {
     let mut renewal = Instant::now() + period;
     let mut next_revision = registration.revision + 1;
     let mut watch: Option<Box<dyn Watch>> = None;
+    let mut is_broken = false;
     loop {
-        if watch.is_none() {
+        if watch.is_none() && !is_broken {
             // The poll below finds out what an unopened watch does not tell.
             watch = context.gate.watch(registration.key.clone(), next_revision).await.ok();
         }
@@ -94,13 +97,19 @@ async fn hold(context: &Context, registration: Registration) {
         tokio::select! {
             biased;
             () = sleep_until(renewal) => {
-                let next = match poll(context, &registration).await {
+                let is_late = Instant::now() > renewal + period * 3;
+                let polled = poll(context, &registration).await;
+                let next = match polled {
                     Some(Poll::Lost) => return,
                     Some(Poll::Held) => period,
                     // Trouble is not loss, but the lease runs on: the next try comes soon.
                     None => RETRY,
                 };
                 renewal = Instant::now() + next;
+                is_broken = polled.is_none() && is_forgetful(context);
+                if is_broken || is_late && is_forgetful(context) {
+                    (watch, next_revision) = (None, FROM_NOW);
+                }
             }
             events = events => match events {
                 Ok(events) => {
@@ -122,7 +131,13 @@ async fn hold(context: &Context, registration: Registration) {
     }
 }
 
+/// Whether the agent has the defect `forgotten_lease`.
+fn is_forgetful(context: &Context) -> bool {
+    context.config.defects.forgotten_lease
+}
+
 /// What a poll found out about the registration.
+#[derive(Clone, Copy)]
 enum Poll {
     Held,
     Lost,
@@ -132,6 +147,9 @@ enum Poll {
 /// two was not answered.
 async fn poll(context: &Context, registration: &Registration) -> Option<Poll> {
     let renewed = context.gate.lease_keep_alive(registration.lease).await;
+    if is_forgetful(context) {
+        return renewed.ok().map(|_| Poll::Held);
+    }
     if let Ok(0) = renewed {
         return Some(Poll::Lost);
     }
@@ -155,6 +173,9 @@ pub(crate) fn entries(kvs: &[KeyValue]) -> Result<Vec<AgentEntry>, Fault> {
 /// The agents that hold a lease now, by node id; this one among them, though its registration may be on its way.
 pub(crate) async fn live_agents(context: &Context) -> Result<Vec<AgentEntry>, Fault> {
     let mut agents = entries(&context.gate.range(registered()).await?.kvs)?;
+    if is_forgetful(context) {
+        return Ok(agents);
+    }
     let me = context.myself();
     match agents.binary_search_by_key(&me.node_id, |agent| agent.node_id) {
         Ok(at) => agents[at] = me,

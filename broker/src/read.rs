@@ -9,6 +9,7 @@ use crate::gate::{Fault, Stored};
 use crate::layout;
 use crate::records::{AbortedRange, Body, Head, IndexEntry, TopicEntry};
 use crate::topics;
+use crate::watermarks::Marks;
 use bytes::BytesMut;
 use kafka_protocol::ResponseError;
 
@@ -37,6 +38,8 @@ pub(crate) struct Entry {
 /// A partition as of one revision, from the wanted offset on.
 pub(crate) struct View {
     pub(crate) head: Head,
+    /// How far the reader is told that it can be read.
+    pub(crate) marks: Marks,
     pub(crate) create_revision: i64,
     /// Batches that the reader may see, in order; the first one contains the wanted offset.
     pub(crate) entries: Vec<Entry>,
@@ -62,10 +65,15 @@ pub(crate) async fn views(
         let revision = now.revision;
         oldest = oldest.min(revision);
         for wanted in group {
-            let (topic, head) = (now.one()?, now.one()?);
+            let (topic, head) = (now.one()?, now.one::<Head>()?);
             let index = now.next();
             let aborted = if committed { now.next() } else { RangeResponse::default() };
-            views.push(view(wanted, only_stable, &topic, &head, index, aborted, revision)?);
+            let head = head.into_value().unwrap_or_default();
+            let marks = match &context.watermarks {
+                Some(kept) => kept.serve(&layout::head(&wanted.topic, wanted.partition), &head, revision),
+                None => Marks::of(&head),
+            };
+            views.push(view(wanted, only_stable, &topic, (head, marks), index, aborted, revision)?);
         }
     }
     Ok((views, oldest))
@@ -102,7 +110,7 @@ fn view(
     wanted: &Wanted,
     only_stable: bool,
     topic: &Stored<TopicEntry>,
-    head: &Stored<Head>,
+    (head, marks): (Head, Marks),
     index: RangeResponse,
     aborted: RangeResponse,
     revision: i64,
@@ -110,12 +118,11 @@ fn view(
     if !topics::holds(topic, wanted.partition) {
         return Ok(Err(ResponseError::UnknownTopicOrPartition));
     }
-    let head = head.value().cloned().unwrap_or_default();
-    rt::mark!(always, "lso <= high watermark", head.last_stable_offset() <= head.high_watermark());
+    rt::mark!(always, "lso <= high watermark", marks.last_stable_offset <= marks.high_watermark);
     if !(head.log_start_offset..=head.next_offset).contains(&wanted.offset) {
         return Ok(Err(ResponseError::OffsetOutOfRange));
     }
-    let bound = if only_stable { head.last_stable_offset() } else { head.high_watermark() };
+    let bound = if only_stable { marks.last_stable_offset } else { marks.high_watermark };
     let mut entries = Vec::with_capacity(index.kvs.len());
     let mut more = index.more;
     for kv in &index.kvs {
@@ -129,7 +136,7 @@ fn view(
         entries.push(Entry { last_offset, create_revision: kv.create_revision, index });
     }
     let create_revision = topic.create_revision();
-    Ok(Ok(View { head, create_revision, entries, more, aborted, revision }))
+    Ok(Ok(View { head, marks, create_revision, entries, more, aborted, revision }))
 }
 
 /// The offset that ends an index or aborted key.

@@ -194,8 +194,9 @@ async fn time_out(context: &Context, transactional_id: &str, revision: i64) -> R
     }
     rt::preempt("time-out.before-commit").await;
     let (producer_id, epoch) = (aborted.producer_id, aborted.epoch);
-    let guard = Compare::unchanged(key, revision);
-    if let Some(prepared) = finish::prepare(context, transactional_id, aborted, "timeout", guard).await? {
+    let guards = vec![Compare::unchanged(key, revision)];
+    let prepared = finish::prepare(context, transactional_id, aborted, "timeout", guards, Vec::new());
+    if let Some(prepared) = prepared.await? {
         rt::event!(
             "txn.timed_out",
             transactional_id = transactional_id,

@@ -6,7 +6,7 @@ use crate::log::{self, Facts, Log, Work, atom, value_atom};
 use crate::outcome::Outcome;
 use crate::plan::{Commits, Life, Op, Plan};
 use crate::workload::{self, Reader};
-use crate::{explain, false_fence, ground, group, looker, member, oracle, queue, story, watcher};
+use crate::{down, explain, false_fence, ground, group, looker, member, oracle, queue, story, watcher};
 use check::{FinalReads, Status};
 use client::IsolationLevel;
 use rt::host::BoxFuture;
@@ -187,6 +187,9 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
         signature.insert("wrong-decision".into());
     }
     let mut about_the_log = ground::judge(facts, &run.trace);
+    let mut agents = plan.config.agent_names();
+    agents.extend(plan.config.spare_names());
+    about_the_log.add("agent-down", down::find(&run, &agents));
     let mut about_the_group = group::judge(facts, &run.trace);
     match &plan.config.queue {
         // Whether it has a group that rebalances is drawn. Its clients commit what they polled even if a rebalance came between,

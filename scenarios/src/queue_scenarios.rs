@@ -118,7 +118,8 @@ fn everything() -> Vec<Package> {
     nemesis::packages(&flags).expect("the flags of the mixes are flags")
 }
 
-fn plan(name: &str, seed: u64, config: &Config, nemesis: impl Fn(&Queue) -> Nemesis) -> Plan {
+/// The load of a seed, and the trouble that `nemesis` makes.
+pub(crate) fn plan(name: &str, seed: u64, config: &Config, nemesis: impl Fn(&Queue) -> Nemesis) -> Plan {
     let choices = Choices::new(seed, &[]);
     let queue = config.queue.clone().unwrap_or_default();
     Plan {

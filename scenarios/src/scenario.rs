@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::plan::Plan;
 use crate::queue::{Queue, SubVia};
 use client::Variant;
+use sim::node::Supervisor;
 use std::collections::BTreeSet;
 
 /// One scenario.
@@ -98,6 +99,8 @@ const STANDING: &[Scenario] = &[
     crate::safe_ground_groups::SCENARIO,
     crate::queue_scenarios::SHORT,
     crate::queue_scenarios::QUEUE,
+    crate::queue_echoes::CALM,
+    crate::queue_echoes::LAG,
     crate::early_read::SCENARIO,
     crate::close::SCENARIO,
     crate::fence::SCENARIO,
@@ -217,6 +220,40 @@ pub fn switches() -> &'static [Switch] {
             name: "unfenced-end",
             what: "planted: an agent takes EndTxn of an older epoch for one of the current epoch",
             apply: |config| config.defects.unfenced_end = true,
+        },
+        Switch {
+            name: "number-without-epoch",
+            what: "planted: an agent takes the end of a transaction for an earlier one of the same number, whatever \
+                   their epochs",
+            apply: |config| config.defects.number_without_epoch = true,
+        },
+        Switch {
+            name: "watch-gap",
+            what: "planted: an agent serves watermarks that it listed at its start and watches from a later revision",
+            apply: |config| config.defects.watch_gap = true,
+        },
+        Switch {
+            name: "fetch-drops-middle",
+            what: "planted: a Fetch answer without room for all records drops some in the middle, and goes on behind them",
+            apply: |config| config.defects.fetch_drops_middle = true,
+        },
+        Switch {
+            name: "zero-base-offset",
+            what: "planted: a Produce error leaves the base offset at 0, that for a batch that was sent before, too",
+            apply: |config| config.defects.zero_base_offset = true,
+        },
+        Switch {
+            name: "forgotten-lease",
+            what: "planted: an agent does not learn that its lease is gone, and is listed by nobody any more",
+            apply: |config| config.defects.forgotten_lease = true,
+        },
+        Switch {
+            name: "exits-on-trouble",
+            what: "planted: an agent ends when coordinator or store do not answer, and is started again three times only",
+            apply: |config| {
+                config.defects.exits_on_trouble = true;
+                config.supervisor = Some(Supervisor { restart_after_ms: 1_000, give_up_after: 3 });
+            },
         },
         Switch {
             name: "state-compare",

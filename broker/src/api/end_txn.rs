@@ -9,6 +9,7 @@ use super::{fenced_since, refuse};
 use crate::agent::Context;
 use crate::config::TransactionVersion;
 use crate::coordinator::Range;
+use crate::ends;
 use crate::finish::{self, Prepared};
 use crate::gate::Fault;
 use crate::layout;
@@ -122,8 +123,19 @@ async fn attempt(
     }
     rt::preempt("end-txn.before-commit").await;
     let defects = &context.config.defects;
-    let guard = transaction::prepare_guard(defects, key, stored.revision(), stored.bytes());
+    let mut guards = vec![transaction::prepare_guard(defects, key, stored.revision(), stored.bytes())];
+    let mut beside = Vec::new();
+    if defects.number_without_epoch {
+        let numbered = ends::number(context, id, producer_id, epoch).await?;
+        guards.push(numbered.guard);
+        beside.push(numbered.write);
+        if numbered.is_repeat {
+            let held = stored.value().map_or(NOBODY, TxnState::held);
+            let answer = context.gate.commit(guards, beside).await?;
+            return Ok(answer.map_or(Attempt::Changed, |_| Attempt::Answer(Ok(Ended::Already(held)))));
+        }
+    }
     let held = prepared.held();
-    let decided = finish::prepare(context, id, prepared, "client", guard).await?;
+    let decided = finish::prepare(context, id, prepared, "client", guards, beside).await?;
     Ok(decided.map_or(Attempt::Changed, |_| Attempt::Answer(Ok(Ended::Decided(held)))))
 }

@@ -160,7 +160,8 @@ async fn look(
     Ok((views, revision))
 }
 
-/// The answer for one partition: its first `count` batches.
+/// The answer for one partition: its first `count` batches. With the defect `fetch_drops_middle` the newest batch is among
+/// them even if there are more, in the place of the last one that has room.
 async fn load(
     context: &Context,
     wanted: &Wanted,
@@ -170,7 +171,9 @@ async fn load(
 ) -> Result<Data, Fault> {
     let mut records = BytesMut::new();
     let (mut last_offset, mut loaded) = (None, 0);
-    for entry in &view.entries[..count] {
+    let is_cut = count > 1 && count < view.entries.len();
+    let newest = view.entries.last().filter(|_| is_cut && context.config.defects.fetch_drops_middle);
+    for entry in view.entries[..count - newest.iter().count()].iter().chain(newest) {
         if read::load(context, &wanted.topic, wanted.partition, entry, &mut records).await.is_err() {
             if last_offset.is_none() {
                 return Ok(Err(ResponseError::KafkaStorageError));
@@ -194,8 +197,8 @@ async fn load(
     };
     let data = PartitionData::default()
         .with_partition_index(wanted.partition)
-        .with_high_watermark(view.head.high_watermark())
-        .with_last_stable_offset(view.head.last_stable_offset())
+        .with_high_watermark(view.marks.high_watermark)
+        .with_last_stable_offset(view.marks.last_stable_offset)
         .with_log_start_offset(view.head.log_start_offset)
         .with_aborted_transactions(aborted.map(|ranges| ranges.into_iter().map(transaction).collect()))
         .with_preferred_read_replica(BrokerId(-1))

@@ -110,14 +110,14 @@ async fn attempt(
         }
     };
     rt::preempt("init-producer-id.before-commit").await;
-    let guard = Compare::unchanged(key.clone(), stored.revision());
+    let guards = vec![Compare::unchanged(key.clone(), stored.revision())];
     if fence {
-        let prepared = finish::prepare(context, id, next, "fencing", guard).await?;
+        let prepared = finish::prepare(context, id, next, "fencing", guards, Vec::new()).await?;
         return Ok(prepared.map(|_| Err(ResponseError::ConcurrentTransactions)));
     }
     let granted =
         vec![Op::put(key, codec::encode(&next)), Op::put(layout::txn_idle(id), codec::encode(&wall_ms()))];
-    let answer = context.gate.commit(vec![guard], granted).await?;
+    let answer = context.gate.commit(guards, granted).await?;
     Ok(answer.map(|_| Ok((next.producer_id, next.epoch))))
 }
 

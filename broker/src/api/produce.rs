@@ -39,7 +39,7 @@ pub(super) async fn handle(context: &Context, version: i16, request: ProduceRequ
     match acks {
         0 if results.iter().any(std::result::Result::is_err) => Outcome::Close,
         0 => Outcome::Silence,
-        _ => Outcome::Answer(answer(version, request, results)),
+        _ => Outcome::Answer(answer(context, version, request, results)),
     }
 }
 
@@ -137,13 +137,21 @@ fn take_group(waiting: &mut Vec<(usize, Submission)>) -> Vec<(usize, Submission)
     group
 }
 
-fn answer(version: i16, request: ProduceRequest, results: Vec<Result>) -> ProduceResponse {
+fn answer(context: &Context, version: i16, request: ProduceRequest, results: Vec<Result>) -> ProduceResponse {
     let mut results = results.into_iter();
+    let keeps_default = context.config.defects.zero_base_offset;
     let topics = request.topic_data.into_iter().map(|topic| {
         let partitions =
             topic.partition_data.iter().zip(&mut results).map(|(partition, result)| match result {
+                Ok(placed) if keeps_default && placed.is_repeat => {
+                    refuse::produced(partition.index, ResponseError::DuplicateSequenceNumber)
+                        .with_base_offset(0)
+                }
                 Ok(placed) => placed_at(partition.index, placed),
-                Err(error) => refuse::produced(partition.index, disguise(error, version)),
+                Err(error) => {
+                    let refused = refuse::produced(partition.index, disguise(error, version));
+                    if keeps_default { refused.with_base_offset(0) } else { refused }
+                }
             });
         let partition_responses = partitions.collect();
         TopicProduceResponse::default().with_name(topic.name).with_partition_responses(partition_responses)

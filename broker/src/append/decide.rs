@@ -65,7 +65,7 @@ impl Append<'_> {
         let log_start_offset = found.head.value().map_or(0, |head| head.log_start_offset);
         if let Some(entry) = found.landed {
             rt::mark!(reachable, "a produce whose commit was not answered had landed");
-            let placed = Placed { base_offset: entry.base_offset, log_start_offset };
+            let placed = Placed { base_offset: entry.base_offset, log_start_offset, is_repeat: false };
             item.settle(placed, item.tried.is_some_and(|tried| tried.began));
             return Ok(None);
         }
@@ -81,7 +81,7 @@ impl Append<'_> {
         };
         if let Verdict::Duplicate { base_offset } = verdict {
             rt::mark!(reachable, "a duplicate batch was answered");
-            item.outcome = Some(Ok(Placed { base_offset, log_start_offset }));
+            item.outcome = Some(Ok(Placed { base_offset, log_start_offset, is_repeat: true }));
             return Ok(None);
         }
         let lost_sight = |tried: Tried| settled || tried.last_offset < log_start_offset;

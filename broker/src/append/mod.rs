@@ -50,6 +50,8 @@ pub(crate) struct Claim<'a> {
 pub(crate) struct Placed {
     pub(crate) base_offset: i64,
     pub(crate) log_start_offset: i64,
+    /// It was there before: the producer sent it again.
+    pub(crate) is_repeat: bool,
 }
 
 /// Why a round failed as a whole.
@@ -325,7 +327,7 @@ impl Append<'_> {
             self.context.counters.produced(count, item.batch.bytes.len());
             let base_offset = plan.head.next_offset - i64::from(item.batch.header.count);
             let log_start_offset = plan.head.log_start_offset;
-            item.settle(Placed { base_offset, log_start_offset }, began && plan.joins);
+            item.settle(Placed { base_offset, log_start_offset, is_repeat: false }, began && plan.joins);
         }
     }
 

@@ -9,13 +9,19 @@ mod close_hangs;
 mod delayed_produce;
 mod early_visibility;
 mod fenced_by_timeout;
+mod fetch_filter;
+mod fragile_agent;
 mod hanging_transaction;
+mod lost_lease;
 mod position_after_abort;
 mod reset_latest;
 mod script;
 mod stale_init;
+mod stuck_consumer;
 mod torn_transaction;
+mod txn_number;
 mod write_cycles;
+mod zero_offset;
 
 use crate::config::Config;
 use crate::scenario::Scenario;
@@ -83,6 +89,11 @@ impl Finding {
 /// All findings, by number.
 pub fn all() -> &'static [Finding] {
     &[
+        stuck_consumer::FINDING,
+        lost_lease::FINDING,
+        zero_offset::FINDING,
+        txn_number::FINDING,
+        fetch_filter::FINDING,
         fenced_by_timeout::FINDING,
         close_hangs::FINDING,
         position_after_abort::FINDING,
@@ -91,6 +102,7 @@ pub fn all() -> &'static [Finding] {
         acks_zero::FINDING,
         auto_commit::FINDING,
         reset_latest::FINDING,
+        fragile_agent::FINDING,
         write_cycles::FINDING,
         hanging_transaction::FINDING,
         stale_init::FINDING,

@@ -100,6 +100,16 @@ pub(super) fn queue(until_ms: u64) -> Config {
     queue_scenarios::config(Queue { until_ms, abort_chance: 0.0, settle_ms: 1_000, ..Queue::default() })
 }
 
+/// Changes the workload.
+pub(super) fn of_queue(config: &mut Config, change: impl FnOnce(&mut Queue)) {
+    change(config.queue.get_or_insert_default());
+}
+
+/// Transactional ids that these workers keep.
+pub(super) fn kept_ids(workers: &[&str]) -> BTreeMap<String, String> {
+    workers.iter().map(|worker| ((*worker).to_string(), format!("txn-{worker}"))).collect()
+}
+
 /// An operation of sends and polls, committed if it is a transaction.
 pub(super) fn work(what: &[Micro]) -> Op {
     Op::Queue(Queued::Work { what: what.to_vec(), abort_at: None })

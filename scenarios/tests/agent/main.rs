@@ -15,6 +15,7 @@ mod harness;
 mod hostile;
 mod offsets;
 mod offsets_model;
+mod planted;
 mod storage;
 mod storm;
 mod txn;

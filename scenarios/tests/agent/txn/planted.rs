@@ -45,3 +45,21 @@ fn what_is_undecided_is_hidden_unless_the_stable_offset_is_early() {
         });
     }
 }
+
+#[test]
+fn the_first_commit_of_an_epoch_is_executed_unless_numbers_know_no_epochs() {
+    for (number_without_epoch, seen) in [(false, vec!["old", "new"]), (true, vec!["old"])] {
+        world(Defects { number_without_epoch, ..Defects::default() }).run(move |cluster| async move {
+            let mut agent = cluster.connect("agent-1").await;
+            agent.create_topic(TOPIC, 1, &[]).await;
+            for value in ["old", "new"] {
+                let holder = init(&mut agent, "jt1").await;
+                add(&mut agent, holder, &[0]).await;
+                assert_eq!(send(&mut agent, V1, holder, 0, 0, &[value]).await.0, 0);
+                assert_eq!(end(&mut agent, V1, holder, COMMIT).await, DONE, "told so in any case");
+                markers().await;
+            }
+            assert_eq!(committed(&mut agent, 0).await.0, seen, "without epoch: {number_without_epoch}");
+        });
+    }
+}
