@@ -6,7 +6,9 @@ use crate::log::{self, Facts, Log, Work, atom, value_atom};
 use crate::outcome::Outcome;
 use crate::plan::{Commits, Life, Op, Plan};
 use crate::workload::{self, Reader};
-use crate::{down, explain, false_fence, ground, group, looker, member, oracle, queue, story, watcher};
+use crate::{
+    down, explain, false_fence, ground, group, looker, member, oracle, queue, story, torn_offsets, watcher,
+};
 use check::{FinalReads, Status};
 use client::IsolationLevel;
 use rt::host::BoxFuture;
@@ -90,6 +92,7 @@ async fn script(plan: Plan, log: Log, agent: MakeAgent) {
     .await;
     let looks = has(|op| matches!(op, Op::Look { .. }));
     let members = has(|op| matches!(op, Op::Member(_)));
+    let offsets = has(|op| matches!(op, Op::Txn { offset: Some(_), .. }));
     let stays = |op: &Op| matches!(op, Op::Member(Life { for_ms: None, .. }));
     let all: BTreeSet<String> = plan.operations.keys().cloned().collect();
     let stay = plan.operations.iter().filter(|(_, all)| all.iter().any(|operation| stays(&operation.what)));
@@ -118,6 +121,9 @@ async fn script(plan: Plan, log: Log, agent: MakeAgent) {
     }
     if writes {
         client_process("results", watcher::results(config.clone(), log.clone())).await;
+    }
+    if offsets {
+        client_process("offsets", watcher::last_offset(config.clone(), log.clone())).await;
     }
     if looks {
         client_process("looker", looker::last_looks(config, log)).await;
@@ -208,6 +214,7 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
         }
     }
     about_the_log.anomalies.extend(about_the_group.anomalies);
+    about_the_log.add("torn-offsets", torn_offsets::judge(plan, facts).into_iter().collect());
     signature.extend(about_the_log.anomalies.iter().map(|(name, _)| (*name).to_string()));
     let mut vacuous: Vec<String> = verdict.vacuous.iter().map(ToString::to_string).collect();
     vacuous.extend(about_the_log.vacuous);
@@ -261,13 +268,9 @@ fn final_values(facts: &Facts) -> FinalReads {
     let of_queue =
         of_queue.map(|(key, values)| (atom(*key), values.iter().map(|value| value_atom(*value)).collect()));
     let mut values: FinalReads = facts.read_whole.iter().map(|key| (atom(*key), BTreeSet::new())).collect();
-    for fact in facts.facts.iter().filter(|fact| fact.client == "reader") {
-        if let Work::Poll(records) = &fact.work {
-            for (key, _, value) in records {
-                if let Some(found) = values.get_mut(&atom(*key)) {
-                    found.insert(value_atom(*value));
-                }
-            }
+    for (key, value) in facts.final_records() {
+        if let Some(found) = values.get_mut(&atom(key)) {
+            found.insert(value_atom(value));
         }
     }
     values.extend(of_queue);

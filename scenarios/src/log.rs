@@ -95,6 +95,8 @@ pub(crate) struct Facts {
     pub(crate) drained: bool,
     /// Partitions whose end the group did not commit.
     pub(crate) behind: Vec<i32>,
+    /// What the group has committed of the first partition in the end, if somebody asked and it was decided.
+    pub(crate) last_offset: Option<i64>,
     /// Partition and offset of the record that each result of a member is of.
     pub(crate) results: Vec<(i64, i64)>,
     /// Keys that the final reader read from start to end.
@@ -126,6 +128,18 @@ pub(crate) struct Remains {
     pub(crate) undecided: Vec<i64>,
     /// The mod revision of each transactional id's state.
     pub(crate) transactions: BTreeMap<String, i64>,
+}
+
+impl Facts {
+    /// Key and value of every record that the final reader polled.
+    pub(crate) fn final_records(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let of_reader = self.facts.iter().filter(|fact| fact.client == "reader");
+        let polled = of_reader.filter_map(|fact| match &fact.work {
+            Work::Poll(records) => Some(records),
+            _ => None,
+        });
+        polled.flatten().map(|(key, _, value)| (*key, *value))
+    }
 }
 
 impl Log {

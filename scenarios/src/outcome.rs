@@ -127,7 +127,8 @@ pub fn validate(plan: &Plan) -> Result<(), String> {
     let mut nodes: BTreeSet<String> = plan.config.agent_names().into_iter().collect();
     nodes.extend(plan.config.spare_names());
     nodes.extend([crate::cluster::COORDINATOR, crate::cluster::STORAGE].map(str::to_string));
-    let reserved = ["admin", "reader", "looker", "watcher", "newcomer", "results", sim::choice::WORLD];
+    let reserved =
+        ["admin", "reader", "looker", "watcher", "newcomer", "results", "offsets", sim::choice::WORLD];
     if let Some(name) =
         plan.operations.keys().find(|name| nodes.contains(*name) || reserved.contains(&name.as_str()))
     {

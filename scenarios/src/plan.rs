@@ -18,6 +18,9 @@ pub enum Op {
     Txn {
         /// Its records, sent one after the other, each awaited.
         sends: Vec<Send>,
+        /// The offset of the first partition that the group commits with it, sent before its end; none if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        offset: Option<i64>,
         /// How the application ends it.
         end: Decision,
     },

@@ -118,7 +118,7 @@ impl<'a> Load<'a> {
         let draw = |what| self.choices.world(what, u64::from(id), 99);
         let end = if draw("load.end").chance(0.3) { Decision::Abort } else { Decision::Commit };
         let think_ms = draw("load.think").between(500, 1_500);
-        Operation { id, think_ms, what: Op::Txn { sends, end } }
+        Operation { id, think_ms, what: Op::Txn { sends, offset: None, end } }
     }
 
     pub(crate) fn burst(&mut self, id: u32) -> Operation {

@@ -95,6 +95,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
 
 const STANDING: &[Scenario] = &[
     crate::torn_transaction_random::SCENARIO,
+    crate::explore::SCENARIO,
     crate::safe_ground::SCENARIO,
     crate::safe_ground_groups::SCENARIO,
     crate::queue_scenarios::SHORT,

@@ -99,5 +99,9 @@ fn transaction(choices: &Choices, id: u32, values: &mut [u64]) -> Operation {
     });
     let sends = sends.collect();
     let end = if draw("load.end", 0).chance(0.4) { Decision::Abort } else { Decision::Commit };
-    Operation { id, think_ms: draw("load.think", 99).between(0, 20), what: Op::Txn { sends, end } }
+    Operation {
+        id,
+        think_ms: draw("load.think", 99).between(0, 20),
+        what: Op::Txn { sends, offset: None, end },
+    }
 }

@@ -91,6 +91,22 @@ pub(crate) async fn drain(config: Config, log: Log) {
     }
 }
 
+/// How long the offsets of a transaction may stay undecided after everything else is over.
+const DECIDED_LIMIT: Duration = Duration::from_secs(120);
+
+/// Waits until what the group has committed of the first partition is decided, and notes it.
+pub(crate) async fn last_offset(config: Config, log: Log) {
+    let mut watcher = Watcher::new("offsets", &config);
+    let deadline = Instant::now() + DECIDED_LIMIT;
+    while Instant::now() < deadline {
+        if let Some(offset) = watcher.ask().await.get(&0) {
+            log.lock().last_offset = Some(*offset);
+            return;
+        }
+        sleep(PAUSE).await;
+    }
+}
+
 /// Polls that bring nothing, one after the other, after which there is nothing more.
 const QUIET_POLLS: u32 = 3;
 /// How long one of them waits, in milliseconds.

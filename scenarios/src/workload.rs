@@ -5,7 +5,7 @@
 //! a commit refused counts as the client calls it. A producer given up is followed by one with a fresh transactional id,
 //! unless the worker keeps its own.
 
-use crate::config::{Config, TOPIC};
+use crate::config::{Config, GROUP, TOPIC};
 use crate::log::{Log, Work, value_number};
 use crate::looker::Looker;
 use crate::member;
@@ -14,7 +14,10 @@ use crate::plan::{Decision, Op, Operation, Send};
 use crate::watcher::Watcher;
 use check::Status;
 use check::reading::Reading;
-use client::{Admin, AdminConfig, Consumer, IsolationLevel, Producer, ProducerRecord, TopicPartition};
+use client::{
+    Admin, AdminConfig, Consumer, GroupMetadata, IsolationLevel, Producer, ProducerRecord, TopicPartition,
+};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long one poll waits, in milliseconds (Jepsen's).
@@ -50,7 +53,7 @@ pub(crate) async fn run(name: String, config: Config, operations: Vec<Operation>
     for operation in operations.into_iter().skip(done) {
         rt::time::sleep(Duration::from_millis(operation.think_ms)).await;
         match operation.what {
-            Op::Txn { sends, end } => transactions.txn(&sends, end).await,
+            Op::Txn { sends, offset, end } => transactions.txn(&sends, offset, end).await,
             Op::Send { sends } => plain.send(&sends).await,
             Op::Member(life) => member::live(&name, &config, &life, &log).await,
             Op::Watch { for_ms, every_ms } => Watcher::new(&name, &config).watch_for(for_ms, every_ms).await,
@@ -95,7 +98,7 @@ struct Client {
 }
 
 impl Transactions {
-    async fn txn(&mut self, sends: &[Send], end: Decision) {
+    async fn txn(&mut self, sends: &[Send], offset: Option<i64>, end: Decision) {
         let mut client = match self.client.take() {
             Some(client) => client,
             None => self.new_client().await,
@@ -104,7 +107,7 @@ impl Transactions {
         let invoked = Work::Txn { number: 0, sends: invoked };
         self.log.add(client.process, &client.name, Status::Invoke, invoked, None);
         let mut attempt = Attempt { number: 0, sends: Vec::new(), goes_on: true };
-        let (status, error) = attempt.run(&client.producer, sends, end).await;
+        let (status, error) = attempt.run(&client.producer, sends, offset, end).await;
         self.log.acknowledge(&client.name, client.sent, &attempt.sends);
         client.sent += attempt.sends.len() as u64;
         let done = Work::Txn { number: attempt.number, sends: attempt.sends };
@@ -148,6 +151,7 @@ impl Attempt {
         &mut self,
         producer: &Producer,
         sends: &[Send],
+        offset: Option<i64>,
         end: Decision,
     ) -> (Status, Option<client::Error>) {
         match producer.begin_transaction() {
@@ -157,7 +161,7 @@ impl Attempt {
                 return (Status::Fail, Some(error));
             }
         }
-        if let Err(error) = self.send_all(producer, sends).await {
+        if let Err(error) = self.send_all(producer, sends, offset).await {
             self.goes_on = producer.abort_transaction().await.is_ok();
             return (Status::Fail, Some(error));
         }
@@ -184,7 +188,12 @@ impl Attempt {
         }
     }
 
-    async fn send_all(&mut self, producer: &Producer, sends: &[Send]) -> Result<(), client::Error> {
+    async fn send_all(
+        &mut self,
+        producer: &Producer,
+        sends: &[Send],
+        offset: Option<i64>,
+    ) -> Result<(), client::Error> {
         for send in sends {
             rt::time::sleep(Duration::from_millis(send.think_ms)).await;
             self.sends.push((send.key, send.value, None));
@@ -193,7 +202,9 @@ impl Attempt {
                 last.2 = Some(metadata.offset).filter(|offset| *offset >= 0);
             }
         }
-        Ok(())
+        let Some(offset) = offset else { return Ok(()) };
+        let offsets = BTreeMap::from([(TopicPartition::new(TOPIC, 0), offset)]);
+        producer.send_offsets_to_transaction(offsets, &GroupMetadata::of_group(GROUP)).await
     }
 }
 

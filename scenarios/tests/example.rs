@@ -10,7 +10,7 @@ fn a_commit_whose_answer_is_lost_still_commits_once() {
     // Load: two transactions of one record each.
     let txn = |id: u32| {
         let sends = vec![Send { key: 0, value: u64::from(id), think_ms: 0 }];
-        Operation { id, think_ms: 20, what: Op::Txn { sends, end: Decision::Commit } }
+        Operation { id, think_ms: 20, what: Op::Txn { sends, offset: None, end: Decision::Commit } }
     };
     let operations = [("jt1".to_string(), vec![txn(1), txn(2)])].into();
     // Trouble: the connection is reset as the first answer to a commit leaves the agent.

@@ -15,6 +15,7 @@ mod aborts;
 mod check;
 mod convert;
 mod diff;
+mod explore;
 mod finding;
 mod histories;
 mod list;
@@ -61,6 +62,8 @@ enum Command {
     Finding(finding::Args),
     /// Run a scenario with one seed or many
     Run(run::Args),
+    /// Try all that one stale copy of one request can do to three transactions
+    Explore(explore::Args),
     /// Run a recording again and compare it with what it recorded
     Replay(replay::Args),
     /// Find the first event at which two recordings, or two traces, part
@@ -85,6 +88,7 @@ pub(crate) fn main(cli: Cli) -> ExitCode {
         Command::List(args) => list::run(&args),
         Command::Finding(args) => finding::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Explore(args) => explore::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Trace(args) => trace::run(&args),

@@ -61,7 +61,7 @@ impl Script {
 /// A transaction of these records, keys and values, outside the queue workload.
 pub(super) fn txn(records: &[(u32, u64)], end: Decision) -> Op {
     let sends = records.iter().map(|(key, value)| Send { key: *key, value: *value, think_ms: 0 });
-    Op::Txn { sends: sends.collect(), end }
+    Op::Txn { sends: sends.collect(), offset: None, end }
 }
 
 /// A consumer of committed records, outside the queue workload.

@@ -54,7 +54,7 @@ fn plan(seed: u64, config: &Config) -> Plan {
             .iter()
             .map(|(key, value)| Send { key: *key, value: *value, think_ms: think_ms(id) })
             .collect();
-        Operation { id, think_ms: 20, what: Op::Txn { sends, end } }
+        Operation { id, think_ms: 20, what: Op::Txn { sends, offset: None, end } }
     };
     // The second pair waits until the late commit has done its work.
     let mut third = txn(3, &[(0, 5), (0, 6), (1, 7), (1, 8)], Decision::Abort);

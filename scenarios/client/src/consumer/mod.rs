@@ -175,12 +175,8 @@ impl Consumer {
 
     /// As whom it commits: the group alone, without a member.
     pub fn group_metadata(&self) -> Option<GroupMetadata> {
-        Some(GroupMetadata {
-            group_id: self.config.group_id.clone()?,
-            generation_id: -1,
-            member_id: String::new(),
-            group_instance_id: self.config.group_instance_id.clone(),
-        })
+        let group = GroupMetadata::of_group(self.config.group_id.as_deref()?);
+        Some(GroupMetadata { group_instance_id: self.config.group_instance_id.clone(), ..group })
     }
 
     /// Commits what auto-commit would and closes the connections, within `timeout`.

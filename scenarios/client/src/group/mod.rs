@@ -92,6 +92,18 @@ pub struct GroupMetadata {
     pub group_instance_id: Option<String>,
 }
 
+impl GroupMetadata {
+    /// As the group alone, without a member.
+    pub fn of_group(group_id: &str) -> Self {
+        GroupMetadata {
+            group_id: group_id.to_string(),
+            generation_id: -1,
+            member_id: String::new(),
+            group_instance_id: None,
+        }
+    }
+}
+
 /// A member of a consumer group. Dropping it closes its connections, without a word to the group.
 pub struct Member {
     config: ConsumerConfig,
