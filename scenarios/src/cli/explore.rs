@@ -97,9 +97,9 @@ fn note(
     broken: &mut Vec<String>,
 ) {
     let schedule = &schedules[n];
-    for problem in outcome.failures.iter().chain(&outcome.vacuous) {
-        broken.push(format!("{schedule}: {problem}"));
-    }
+    // What a copy does may leave nothing to be read; one that was not held proves nothing.
+    let not_held = outcome.vacuous.iter().filter(|reason| reason.starts_with("fault "));
+    broken.extend(outcome.failures.iter().chain(not_held).map(|problem| format!("{schedule}: {problem}")));
     let recording = || {
         let signature = outcome.signature.iter().cloned().collect();
         Recording::new(outcome.complete(schedule.plan.clone()), signature, outcome.fingerprint)
