@@ -11,6 +11,7 @@ mod early_visibility;
 mod fenced_by_timeout;
 mod hanging_transaction;
 mod position_after_abort;
+mod rebalance_moves_position;
 mod reset_latest;
 mod script;
 mod stale_init;
@@ -93,6 +94,7 @@ pub fn all() -> &'static [Finding] {
         reset_latest::FINDING,
         write_cycles::FINDING,
         hanging_transaction::FINDING,
+        rebalance_moves_position::FINDING,
         stale_init::FINDING,
         early_visibility::FINDING,
     ]
