@@ -14,6 +14,7 @@ mod position_after_abort;
 mod rebalance_moves_position;
 mod reset_latest;
 mod script;
+mod sequence_reuse;
 mod stale_init;
 mod torn_transaction;
 mod write_cycles;
@@ -89,6 +90,7 @@ pub fn all() -> &'static [Finding] {
         position_after_abort::FINDING,
         torn_transaction::FINDING,
         delayed_produce::FINDING,
+        sequence_reuse::FINDING,
         acks_zero::FINDING,
         auto_commit::FINDING,
         reset_latest::FINDING,
