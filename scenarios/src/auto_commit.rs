@@ -20,12 +20,12 @@ use sim::choice::Choices;
 use std::collections::BTreeMap;
 
 pub(crate) const SCENARIO: Scenario = Scenario {
-    name: "auto-commit",
+    name: "auto-commit-random",
     claim: "members that commit by themselves every 5 ms commit no offset above a record that was handed to nobody",
     config: || {
         let mut config = Config {
             client: Variant::Strict,
-            members: Members { auto_commit_interval_ms: 5, max_poll_records: 4 },
+            members: Members { auto_commit_interval_ms: 5, max_poll_records: 4, ..Members::default() },
             ..Config::default()
         };
         config.agent.groups.min_session_timeout_ms = life::SESSION_MS as i32;

@@ -2,7 +2,9 @@
 
 use crate::plan::{Commits, Life};
 use crate::queue::Queue;
-use client::{Assignor, ConsumerConfig, IsolationLevel, ProducerConfig, TopicPartition, Variant};
+use client::{
+    Assignor, ConsumerConfig, IsolationLevel, OffsetReset, ProducerConfig, TopicPartition, Variant,
+};
 use serde::{Deserialize, Serialize};
 use sim::net::NetConfig;
 use sim::node::Supervisor;
@@ -29,6 +31,9 @@ pub struct Config {
     pub profile: Profile,
     /// `transaction.timeout.ms`.
     pub transaction_timeout_ms: i32,
+    /// `acks` of producers without transactions. Other than -1, `all`, it leaves them without idempotence.
+    #[serde(skip_serializing_if = "is_all")]
+    pub acks: i16,
     /// Transactional ids, by worker, that are kept when a producer is given up, and that workers may share. A worker
     /// without one takes its own name, and a fresh one after every producer given up.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -39,6 +44,12 @@ pub struct Config {
     pub storage: fake_s3::ServerConfig,
     /// Planted bugs of the broker.
     pub defects: broker::Defects,
+    /// What producers get wrong beside what their client does.
+    #[serde(skip_serializing_if = "is_faultless")]
+    pub producer_flaws: client::Flaws,
+    /// `delivery.timeout.ms`; the profile's if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_timeout_ms: Option<u64>,
     /// What group members get wrong.
     #[serde(skip_serializing_if = "is_faultless")]
     pub member_flaws: client::Flaws,
@@ -67,6 +78,7 @@ impl Default for Config {
             client: Variant::Java38,
             profile: Profile::Jepsen,
             transaction_timeout_ms: 60_000,
+            acks: ALL,
             transactional_ids: BTreeMap::new(),
             coordinator: fake_etcd::ServerConfig {
                 fsync_min_us: 2_000,
@@ -75,6 +87,8 @@ impl Default for Config {
             },
             storage: fake_s3::ServerConfig::default(),
             defects: broker::Defects::default(),
+            producer_flaws: client::Flaws::default(),
+            delivery_timeout_ms: None,
             member_flaws: client::Flaws::default(),
             members: Members::default(),
             agent: broker::AgentConfig::default(),
@@ -96,11 +110,27 @@ pub struct Members {
     pub auto_commit_interval_ms: u64,
     /// `max.poll.records`.
     pub max_poll_records: usize,
+    /// `enable.auto.commit`; if absent, by who commits in no other way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable_auto_commit: Option<bool>,
+    /// `auto.offset.reset`.
+    #[serde(skip_serializing_if = "is_earliest")]
+    pub auto_offset_reset: OffsetReset,
+    /// The work of a worker's first member on its n-th record fails, counted from 1; its application then closes that member,
+    /// and goes on with another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fails_on: Option<u64>,
 }
 
 impl Default for Members {
     fn default() -> Self {
-        Members { auto_commit_interval_ms: 500, max_poll_records: 8 }
+        Members {
+            auto_commit_interval_ms: 500,
+            max_poll_records: 8,
+            enable_auto_commit: None,
+            auto_offset_reset: OffsetReset::Earliest,
+            fails_on: None,
+        }
     }
 }
 
@@ -138,6 +168,11 @@ impl Config {
         client_speaks_it && self.agent.transactions.version == broker::TransactionVersion::V2
     }
 
+    /// How its producers behave.
+    pub(crate) fn model(&self) -> client::Model {
+        self.client.model().with(self.producer_flaws)
+    }
+
     /// Where clients find the cluster.
     pub(crate) fn bootstrap_servers(&self) -> Vec<String> {
         self.agent_names().iter().map(|name| format!("{name}:{KAFKA_PORT}")).collect()
@@ -149,11 +184,15 @@ impl Config {
             Profile::Default => ProducerConfig::default(),
             Profile::Jepsen => ProducerConfig::jepsen(),
         };
+        let acks = if transactional_id.is_some() { ALL } else { self.acks };
         ProducerConfig {
+            acks,
+            enable_idempotence: acks == ALL,
             bootstrap_servers: self.bootstrap_servers(),
             client_id: name.to_string(),
             transactional_id: transactional_id.map(str::to_string),
             transaction_timeout_ms: self.transaction_timeout_ms,
+            delivery_timeout_ms: self.delivery_timeout_ms.unwrap_or(profile.delivery_timeout_ms),
             ..profile
         }
     }
@@ -168,7 +207,7 @@ impl Config {
             bootstrap_servers: self.bootstrap_servers(),
             client_id: id.to_string(),
             isolation_level,
-            auto_offset_reset: client::OffsetReset::Earliest,
+            auto_offset_reset: OffsetReset::Earliest,
             ..profile
         }
     }
@@ -183,7 +222,8 @@ impl Config {
             group_id: Some(GROUP.to_string()),
             group_instance_id: life.is_static.then(|| worker.to_string()),
             partition_assignment_strategy: assignors,
-            enable_auto_commit: life.commits == Commits::Auto,
+            enable_auto_commit: self.members.enable_auto_commit.unwrap_or(life.commits == Commits::Auto),
+            auto_offset_reset: self.members.auto_offset_reset,
             auto_commit_interval_ms: self.members.auto_commit_interval_ms,
             session_timeout_ms: life.session_timeout_ms,
             max_poll_interval_ms: life.max_poll_interval_ms,
@@ -231,6 +271,17 @@ fn is_default(agent: &broker::AgentConfig) -> bool {
 
 fn is_watchdog(supervisor: &Option<Supervisor>) -> bool {
     *supervisor == WATCHDOG
+}
+
+/// `acks=all`.
+const ALL: i16 = -1;
+
+fn is_all(acks: &i16) -> bool {
+    *acks == ALL
+}
+
+fn is_earliest(reset: &OffsetReset) -> bool {
+    *reset == OffsetReset::Earliest
 }
 
 fn is_zero(count: &u32) -> bool {

@@ -7,7 +7,9 @@ use crate::ground::Findings;
 use crate::log::Facts;
 use check::group::{self, Event, Outcome};
 use check::look;
-use check::{commit_moved_back, exactly_once, ownership, processed_twice, redelivery, undelivered};
+use check::{
+    commit_moved_back, exactly_once, ownership, processed_twice, redelivery, undelivered, unprocessed,
+};
 use sim::trace::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,11 +38,30 @@ pub(crate) fn judge(facts: &Facts, trace: &[Entry]) -> Findings {
             findings.anomalies.push((apart.name(), apart.to_string()));
         }
     }
+    if known.attempts.iter().all(|attempt| !attempt.transactional) {
+        let found = unprocessed::find(&committed(&known), &delivered(&known), &processed(trace));
+        findings.add("unprocessed", found);
+    }
     let behind =
         facts.behind.iter().map(|partition| format!("partition {partition} was never consumed to its end"));
     findings.add("stuck-group", behind.collect());
     findings.vacuous.extend(group::vacuous(&known).iter().map(ToString::to_string));
     findings
+}
+
+/// Partition and offset of each record that was handed to a member.
+fn delivered(known: &group::Facts) -> BTreeSet<(i64, i64)> {
+    let of = |spell: &group::Spell| {
+        let partition = spell.partition;
+        spell.deliveries.iter().map(move |(_, offset)| (partition, *offset)).collect::<Vec<_>>()
+    };
+    known.spells.iter().flat_map(of).collect()
+}
+
+/// Partition and offset of each record that a member has done its work on.
+fn processed(trace: &[Entry]) -> BTreeSet<(i64, i64)> {
+    let done = trace.iter().filter(|entry| entry.name == "member.processed");
+    done.filter_map(|entry| Some((partition(&entry.text("partition"))?, entry.number("offset")?))).collect()
 }
 
 /// What the group has committed of each partition, as last seen.

@@ -29,7 +29,9 @@ pub(crate) async fn live(worker: &str, config: &Config, life: &Life, log: &Log) 
         let member = Member::new(config.member(&name, worker, life), config.member_flaws, &[TOPIC]);
         let mut member = member.expect("the configuration has a group and an assignor");
         let mut writer = Writer { worker, name: &name, config, producers: 0, producer: None };
-        if be(&mut member, &mut writer, life, is_over).await.is_err() {
+        let fails_on = config.members.fails_on.filter(|_| name == worker);
+        let mut work = Work { name: &name, records: 0, fails_on };
+        if be(&mut member, &mut writer, &mut work, life, is_over).await.is_err() {
             sleep(RETRY).await;
         } else if life.closes {
             member.close(CLOSE_LIMIT).await;
@@ -61,10 +63,11 @@ pub(crate) async fn newcomer(config: Config, log: Log) {
     log.lock().drained = true;
 }
 
-/// Polls until the life is over, or the group wants the member no more.
+/// Polls until the life is over, its work fails, or the group wants the member no more.
 async fn be(
     member: &mut Member,
     writer: &mut Writer<'_>,
+    work: &mut Work<'_>,
     life: &Life,
     is_over: impl Fn() -> bool,
 ) -> Result<(), client::Error> {
@@ -80,6 +83,9 @@ async fn be(
         if !records.is_empty() {
             sleep(Duration::from_millis(life.think_ms)).await;
         }
+        if life.commits != Commits::Transaction && !work.on(&records) {
+            return Ok(());
+        }
         match life.commits {
             Commits::Auto => {}
             // Who cannot commit polls on, and commits what it has by then.
@@ -92,6 +98,30 @@ async fn be(
         }
     }
     Ok(())
+}
+
+/// What a member does with records beside handing them on.
+struct Work<'a> {
+    name: &'a str,
+    /// Records worked on.
+    records: u64,
+    fails_on: Option<u64>,
+}
+
+impl Work<'_> {
+    /// Works on one record after the other. False if that failed.
+    fn on(&mut self, records: &[ConsumerRecord]) -> bool {
+        for record in records {
+            self.records += 1;
+            if self.fails_on == Some(self.records) {
+                return false;
+            }
+            let partition = record.partition.to_string();
+            let offset = record.offset;
+            rt::event!("member.processed", client = self.name, partition = &partition, offset = offset);
+        }
+        true
+    }
 }
 
 /// The producing side of a member. Its transactional id is the worker's, so that each incarnation fences the one before.
@@ -130,7 +160,7 @@ impl Writer<'_> {
         self.producers += 1;
         let name = self.producer_name();
         let config = self.config.producer(&name, Some(&format!("writer-{}", self.worker)));
-        let producer = Producer::new(config, self.config.client.model());
+        let producer = Producer::new(config, self.config.model());
         self.producer = producer.init_transactions().await.is_ok().then_some(producer);
     }
 }

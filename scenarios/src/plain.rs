@@ -41,7 +41,7 @@ impl Plain {
         while self.processes.len() < sends.len() {
             self.processes.push(self.log.new_process());
         }
-        let (config, model) = (self.config.producer(&self.name, None), self.config.client.model());
+        let (config, model) = (self.config.producer(&self.name, None), self.config.model());
         let producer = self.producer.get_or_insert_with(|| Producer::new(config, model));
         let mut flights = Vec::with_capacity(sends.len());
         for (send, process) in sends.iter().zip(&self.processes) {

@@ -162,6 +162,16 @@ pub fn switches() -> &'static [Switch] {
             apply: |config| config.client = Variant::FranzGo1214,
         },
         Switch {
+            name: "outside-local",
+            what: "agents append transactional records without asking whether there is a transaction, as Kafka did before KIP-890",
+            apply: |config| config.agent.transactions.outside = broker::Outside::Local,
+        },
+        Switch {
+            name: "outside-verify",
+            what: "agents refuse a record whose partition is not in the transaction (KIP-890 part 1)",
+            apply: |config| config.agent.transactions.outside = broker::Outside::Verify,
+        },
+        Switch {
             name: "default-timeouts",
             what: "the client has Kafka's default timeouts (requests time out after 30 s, not 3 s)",
             apply: |config| config.profile = crate::config::Profile::Default,
@@ -195,6 +205,11 @@ pub fn switches() -> &'static [Switch] {
             name: "close-hangs",
             what: "planted: a member that closes waits over a dead connection, whatever its timeout (KAFKA-17734)",
             apply: |config| config.member_flaws.close_hangs = true,
+        },
+        Switch {
+            name: "keep-epoch",
+            what: "planted: a producer keeps its epoch, and the sequence it used, when it does not know how a Produce ended",
+            apply: |config| config.producer_flaws.keep_epoch_after_unknown_produce = true,
         },
         Switch {
             name: "early-stable-offset",

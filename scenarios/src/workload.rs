@@ -124,7 +124,7 @@ impl Transactions {
             let name =
                 if self.clients == 1 { self.name.clone() } else { format!("{}.{}", self.name, self.clients) };
             let config = self.config.producer(&name, Some(transactional_id.unwrap_or(&name)));
-            let producer = Producer::new(config, self.config.client.model());
+            let producer = Producer::new(config, self.config.model());
             match producer.init_transactions().await {
                 Ok(()) => return Client { producer, name, process, sent: 0 },
                 Err(_) => rt::time::sleep(RETRY).await,

@@ -80,12 +80,12 @@ fn an_end_that_is_not_fenced_is_caught() {
 
 #[test]
 fn members_that_commit_by_themselves_lose_nothing() {
-    clean("auto-commit", &[], 8);
+    clean("auto-commit-random", &[], 8);
 }
 
 #[test]
 fn stale_commits_of_members_that_commit_by_themselves_are_caught() {
-    found("auto-commit", "stale-commits", 20);
+    found("auto-commit-random", "stale-commits", 20);
 }
 
 #[test]

@@ -12,7 +12,7 @@
 //!   [`hole`], [`sequence`], [`zombie`], [`false_fence`]; refusals and listed ends held against it: [`out_of_range`], [`listed_below`]; and
 //!   those that judge single clients: [`order`], [`reading`]
 //! * [`group`]: what members of a consumer group did and were told, and the checks that judge it: [`ownership`],
-//!   [`commit_moved_back`], [`redelivery`], [`undelivered`], [`processed_twice`], [`exactly_once`]
+//!   [`commit_moved_back`], [`redelivery`], [`undelivered`], [`unprocessed`], [`processed_twice`], [`exactly_once`]
 //!
 //! The families that Jepsen's `jepsen.tests.kafka` also has keep its names and its rules; tests hold them against the
 //! output of that checker.
@@ -49,6 +49,7 @@ pub mod rewritten;
 pub mod sequence;
 pub mod strict;
 pub mod undelivered;
+pub mod unprocessed;
 pub mod unseen;
 pub mod zombie;
 

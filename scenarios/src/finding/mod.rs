@@ -3,16 +3,24 @@
 //! One file a finding. Its scenario declares world, load, trouble and claims; its world has what the finding needs, a planted
 //! defect or a setting, and [`Finding::fix`] takes that away again.
 
+mod acks_zero;
+mod auto_commit;
 mod close_hangs;
+mod delayed_produce;
 mod early_visibility;
 mod fenced_by_timeout;
 mod fetch_filter;
 mod fragile_agent;
+mod hanging_transaction;
 mod lost_lease;
+mod position_after_abort;
+mod reset_latest;
 mod script;
+mod stale_init;
 mod stuck_consumer;
 mod torn_transaction;
 mod txn_number;
+mod write_cycles;
 mod zero_offset;
 
 use crate::config::Config;
@@ -88,8 +96,16 @@ pub fn all() -> &'static [Finding] {
         fetch_filter::FINDING,
         fenced_by_timeout::FINDING,
         close_hangs::FINDING,
+        position_after_abort::FINDING,
         torn_transaction::FINDING,
+        delayed_produce::FINDING,
+        acks_zero::FINDING,
+        auto_commit::FINDING,
+        reset_latest::FINDING,
         fragile_agent::FINDING,
+        write_cycles::FINDING,
+        hanging_transaction::FINDING,
+        stale_init::FINDING,
         early_visibility::FINDING,
     ]
 }

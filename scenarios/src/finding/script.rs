@@ -4,7 +4,7 @@
 //! adds a few milliseconds: a script must show the same on every seed.
 
 use crate::config::Config;
-use crate::plan::{Decision, Micro, Op, Operation, Plan, Queued, Send};
+use crate::plan::{Commits, Decision, Life, Micro, Op, Operation, Plan, Queued, Send};
 use crate::queue::Queue;
 use crate::queue_scenarios;
 use sim::choice::Choices;
@@ -67,6 +67,31 @@ pub(super) fn txn(records: &[(u32, u64)], end: Decision) -> Op {
 /// A consumer of committed records, outside the queue workload.
 pub(super) fn consume(for_ms: u64) -> Op {
     Op::Consume { for_ms, think_ms: 0, uncommitted: false }
+}
+
+/// Records, keys and values, of an idempotent producer without transactions, outside the queue workload.
+pub(super) fn send_all(records: &[(u32, u64)]) -> Op {
+    let sends = records.iter().map(|(key, value)| Send { key: *key, value: *value, think_ms: 0 });
+    Op::Send { sends: sends.collect() }
+}
+
+/// A group member that commits after its work, and stays until everything is consumed.
+pub(super) fn member() -> Op {
+    Op::Member(Life {
+        for_ms: None,
+        think_ms: 50,
+        cooperative: false,
+        is_static: false,
+        session_timeout_ms: 6_000,
+        max_poll_interval_ms: 8_000,
+        commits: Commits::Sync,
+        closes: true,
+    })
+}
+
+/// A raw reader of the whole log.
+pub(super) fn look(for_ms: u64) -> Op {
+    Op::Look { for_ms, every_ms: 500 }
 }
 
 /// The world of the queue workload, with nothing drawn and no trouble: transactions, and consumers that assign. The final

@@ -60,7 +60,7 @@ impl Client {
             true => initialised(worker, process, config, log).await,
             false => {
                 let name = format!("{worker}.{process}");
-                let producer = Producer::new(config.producer(&name, None), config.client.model());
+                let producer = Producer::new(config.producer(&name, None), config.model());
                 (name, producer)
             }
         };
@@ -257,7 +257,7 @@ async fn initialised(worker: &str, process: i64, config: &Config, log: &Log) -> 
         };
         let deadline = Instant::now() + INIT_LIMIT;
         while Instant::now() < deadline {
-            let producer = Producer::new(config.producer(&name, Some(&id)), config.client.model());
+            let producer = Producer::new(config.producer(&name, Some(&id)), config.model());
             match producer.init_transactions().await {
                 Ok(()) => return (name, producer),
                 Err(_) => sleep(INIT_RETRY).await,

@@ -42,13 +42,19 @@ pub(crate) fn judge(
     let mut findings = Findings::default();
     let sub_via = queue.sub_via.into();
     let verdict = jepsen::verdict(history, jepsen::Options { ww_deps: true, sub_via });
-    let bad = verdict.bad_types(sub_via);
+    let mut bad = verdict.bad_types(sub_via);
+    bad.extend(verdict.types().into_iter().filter(|name| queue.counts.iter().any(|counts| counts == name)));
+    let does = |wanted: fn(&Queued) -> bool| {
+        let is_it = |what: &Op| matches!(what, Op::Queue(queued) if wanted(queued));
+        plan.operations.values().flatten().any(|operation| is_it(&operation.what))
+    };
+    let is_about_aborts = does(|queued| matches!(queued, Queued::Aborts { .. }));
     let errors = if bad.is_empty() { Value::Null } else { verdict.to_json(history)["errors"].take() };
     for name in bad {
         match name {
             "empty-transaction-graph" => findings.vacuous.push("no operation depends on another".into()),
-            // An application that does not seek back gives those records up (KAFKA-17582).
-            "poll-skip" if !queue.seeks_back => {}
+            // An application that does not seek back gives those records up (KAFKA-17582): its polls are judged below.
+            "poll-skip" if !queue.seeks_back && is_about_aborts => {}
             name => findings.add(name, vec![errors[name].to_string()]),
         }
     }
@@ -59,11 +65,7 @@ pub(crate) fn judge(
     findings.add("conflict", reading::conflicts(&readings));
     findings.add("listed-below", listed_below::find(&known(facts), &listed(facts)));
     findings.add("zombie-end", zombie::ends(&ground::grants(trace), &ground::ends(trace)));
-    let does = |wanted: fn(&Queued) -> bool| {
-        let is_it = |what: &Op| matches!(what, Op::Queue(queued) if wanted(queued));
-        plan.operations.values().flatten().any(|operation| is_it(&operation.what))
-    };
-    if does(|queued| matches!(queued, Queued::Aborts { .. })) {
+    if is_about_aborts {
         let about_aborts = aborts::judge(&aborts::polls(facts));
         findings.anomalies.extend(about_aborts.anomalies);
         findings.vacuous.extend(about_aborts.vacuous);

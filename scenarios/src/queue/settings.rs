@@ -29,6 +29,10 @@ pub struct Queue {
     /// An operation that fails ends with its consumer where it began: the application seeks back (jepsen.md A4).
     #[serde(skip_serializing_if = "is_true")]
     pub seeks_back: bool,
+    /// Anomaly types that Jepsen's checker finds and allows, since Kafka promises nothing of the kind, and that the
+    /// application of this run takes for promised: they count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<String>,
     /// `max.poll.records`; Kafka's default if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_poll_records: Option<usize>,
@@ -70,6 +74,7 @@ impl Default for Queue {
             assign_chance: 1.0 / 64.0,
             abort_chance: 0.1,
             seeks_back: true,
+            counts: Vec::new(),
             max_poll_records: None,
             crash_every_ms: None,
             close_ms: 0,

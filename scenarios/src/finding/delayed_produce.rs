@@ -1,0 +1,70 @@
+//! Finding 10, scripted: a Produce that arrives late becomes a part of a later transaction.
+//!
+//! World: three agents; a Java 3.8 producer with a `delivery.timeout.ms` of 3 s, that of one request, which keeps its epoch,
+//! and the sequence it used, when it does not know how a Produce ended; a consumer.
+//! Load: three transactions. The second sends a record, is not answered, and is aborted; the third commits.
+//! Trouble: the Produce of the second is caught on its way. It is let go when the third has written its first record.
+//! Claim: the record that the client aborted is committed with the third transaction: its epoch is right, and its sequence is
+//! the next. A client that takes a new epoch after doubt (Java does) is not affected: the late Produce has the old one.
+
+use super::script::{Script, consume, txn};
+use super::{Class, Finding};
+use crate::config::Config;
+use crate::plan::{Decision, Op, Plan};
+use crate::scenario::{Expect, Scenario};
+use broker::Routing;
+use sim::fault::{EventPattern, Fault, FramePattern, When};
+
+pub(super) const FINDING: Finding = Finding {
+    id: 10,
+    title: "a delayed Produce lands in a later transaction",
+    what: "The report asks whether a Produce that is late can become a part of a later transaction of its producer. It can, \
+           if the client goes on with the same epoch and has not used the sequence for another record: nothing in the \
+           request says which transaction it is of.",
+    class: Class::Defect { switch: "keep-epoch" },
+    cause: "a client that, after a Produce of unknown outcome, neither takes a new epoch nor uses the sequence again; the \
+            second protocol, in which every transaction has its epoch, would help as well",
+    scenario: SCENARIO,
+    fix: "the client takes a new epoch when it does not know how a Produce ended, as Java's does",
+    fixed: |config| config.producer_flaws.keep_epoch_after_unknown_produce = false,
+    echo: "an open question of the report; no number",
+};
+
+const SCENARIO: Scenario = Scenario {
+    name: "delayed-produce",
+    claim: "one Produce, held while its transaction is aborted and released in the next, is committed with that",
+    config: || {
+        let mut config = Config { delivery_timeout_ms: Some(3_000), ..Config::default() };
+        config.producer_flaws.keep_epoch_after_unknown_produce = true;
+        // The leader is not the coordinator, so that the abort does not wait behind the Produce.
+        config.agent.routing = Routing::Rendezvous;
+        config
+    },
+    plan,
+    expect: |config| match config.producer_flaws.keep_epoch_after_unknown_produce {
+        _ if config.is_second_protocol() => Expect::Clean,
+        true => Expect::Shows { must: &["G1a", "wrong-decision"], may: &[] },
+        false => Expect::Clean,
+    },
+};
+
+fn plan(seed: u64, config: &Config) -> Plan {
+    // The second record of the third transaction waits until the late one has arrived.
+    let mut third = txn(&[(1, 3), (0, 4)], Decision::Commit);
+    if let Op::Txn { sends, .. } = &mut third {
+        sends[1].think_ms = 400;
+    }
+    let producer = vec![
+        (20, txn(&[(0, 1)], Decision::Commit)),
+        (20, txn(&[(0, 2)], Decision::Commit)),
+        (20, third),
+        (20, txn(&[(0, 5)], Decision::Commit)),
+    ];
+    let late = FramePattern::words("Produce id=jt1 txn=2");
+    let written = EventPattern { after_ms: 20, ..EventPattern::words("producer.delivered id=jt1 txn=3") };
+    Script::new(SCENARIO.name, seed, config)
+        .worker("jt1", producer)
+        .worker("c1", vec![(0, consume(8_000))])
+        .fault(When::default(), Fault::Hold { frame: late, until: When::Event(written) })
+        .plan()
+}
