@@ -4,7 +4,7 @@
 //! open for longer than 1 s is aborted by a timer. Load: 15 clients, 100 s; some applications take longer than
 //! that over a transaction, so that its epoch ends. Trouble: none.
 //!
-//! `queue-lag`: what finding 5 takes. World: that of the queue workload without transactions; an answer to Fetch holds 6,000
+//! `queue-lag`: what finding 5 takes. World: that of the queue workload without transactions; an answer to Fetch holds 5,900
 //! bytes of records, more than a consumer that keeps up ever finds. Load: 9 clients, 300 s. Trouble: short pauses of agents
 //! and of the coordinator, and cuts between them.
 //!
@@ -50,7 +50,7 @@ pub(crate) const LAG: Scenario = Scenario {
     config: || {
         let queue = Queue { txn: false, clients: 9, until_ms: 300_000, ..Queue::default() };
         let mut config = queue_scenarios::config(queue);
-        config.agent.fetch_max_bytes = 6_000;
+        config.agent.fetch_max_bytes = 5_900;
         config
     },
     plan: |seed, config| {
