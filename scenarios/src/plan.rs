@@ -187,6 +187,8 @@ pub enum Decision {
     Abort,
     /// With a commit, after so many milliseconds in which it does nothing.
     CommitAfter(u64),
+    /// With a commit, which waits for the acknowledgements of all records: nobody has waited for any before.
+    CommitUnawaited,
 }
 
 fn is_zero(ms: &u64) -> bool {

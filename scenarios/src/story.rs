@@ -1,6 +1,7 @@
-//! The story of a torn transaction in about ten lines.
+//! The story of a transaction that was decided wrongly, in about ten lines.
 //!
-//! It begins with the request that came late: the EndTxn of an earlier transaction that reached the deciding agent last.
+//! It begins with the request that came late: a Produce of the transaction that arrived when its client had ended it, or
+//! else the EndTxn of an earlier transaction that reached the deciding agent last.
 //! From the trace around it and around the victim it picks what a person needs, in order of time, and marks the line
 //! that decides.
 
@@ -31,13 +32,20 @@ pub(crate) fn tell(decisions: &[Decision], trace: &[Entry], nodes: &[String]) ->
     };
     let mut teller = Teller { trace, nodes, lines: Vec::new() };
     let victim = Transaction { id: first.wrong.producer.clone(), number: first.wrong.transaction };
-    if let Some(late) = teller.late_request(&victim, deciding) {
-        teller.tell_late_request(&victim, late, deciding);
-    }
-    teller.tell_victim(&victim, deciding);
     let decision = if first.committed { "commits" } else { "aborts" };
-    let what =
-        format!("executes the late EndTxn: {decision} what transaction {} has written so far", victim.number);
+    let what = if let Some(late) = teller.late_record(&victim, deciding) {
+        teller.tell_late_record(&victim, late);
+        format!(
+            "{decision} the later transaction, and with it what came late of transaction {}",
+            victim.number
+        )
+    } else {
+        if let Some(late) = teller.late_request(&victim, deciding) {
+            teller.tell_late_request(&victim, late, deciding);
+        }
+        format!("executes the late EndTxn: {decision} what transaction {} has written so far", victim.number)
+    };
+    teller.tell_victim(&victim, deciding);
     teller.say(deciding, what, true);
     teller.finish()
 }
@@ -63,13 +71,45 @@ impl<'a> Teller<'a> {
         self.lines.push(Line { at_ns: entry.at_ns, event: entry.id, who, what, decides });
     }
 
+    /// The arrival of a Produce of the victim after its client was told how it ended.
+    fn late_record(&self, victim: &Transaction, deciding: &Entry) -> Option<&'a Entry> {
+        let told = |entry: &&Entry| entry.name == "producer.end" && victim.is_subject(entry);
+        let end = self.trace.iter().find(told)?;
+        let between = self.trace.iter().filter(|entry| entry.id > end.id && entry.id < deciding.id);
+        let mut arrivals = between.filter(|entry| {
+            entry.name == "net.frame.delivered"
+                && is_request_of(entry, "Produce", &victim.id)
+                && word(entry, "txn=") == Some(victim.number)
+        });
+        arrivals.next()
+    }
+
+    fn tell_late_record(&mut self, victim: &Transaction, arrival: &'a Entry) {
+        let (trace, agent) = (self.trace, self.node(arrival.node));
+        let sent = trace.iter().find(|entry| {
+            entry.name == "net.frame"
+                && entry.text("label") == arrival.text("label")
+                && entry.text("to") == agent
+        });
+        if let Some(sent) = sent {
+            let what = format!("Produce of transaction {} -> {agent}: is on its way for long", victim.number);
+            self.say(sent, what, false);
+        }
+        let before = trace.iter().take_while(|entry| entry.id < arrival.id);
+        let begins = before.filter(|entry| entry.name == "producer.begin" && entry.text("id") == victim.id);
+        let Some(later) = begins.last() else { return };
+        let number = later.number("txn").unwrap_or_default();
+        self.say(later, format!("transaction {number} begins"), false);
+        self.say(arrival, format!("the late Produce arrives, in transaction {number}"), false);
+    }
+
     /// The arrival, at the deciding agent, of the last EndTxn of an earlier transaction of the same producer.
     fn late_request(&self, victim: &Transaction, deciding: &Entry) -> Option<&'a Entry> {
         let before = self.trace.iter().take_while(|entry| entry.id < deciding.id);
         let arrivals = before.filter(|entry| {
             entry.node == deciding.node
                 && entry.name == "net.frame.delivered"
-                && is_end_txn_of(entry, &victim.id)
+                && is_request_of(entry, "EndTxn", &victim.id)
         });
         arrivals.filter(|entry| word(entry, "txn=").is_some_and(|txn| txn < victim.number)).last()
     }
@@ -105,7 +145,7 @@ impl<'a> Teller<'a> {
         let after = || trace.iter().skip_while(|entry| entry.id <= sent.id);
         let is_resend = |entry: &&Entry| {
             entry.name == "net.frame"
-                && is_end_txn_of(entry, &subject.id)
+                && is_request_of(entry, "EndTxn", &subject.id)
                 && word(entry, "txn=") == Some(subject.number)
         };
         let Some(resend) = after().find(is_resend) else { return };
@@ -212,11 +252,11 @@ impl<'a> Teller<'a> {
     }
 }
 
-/// Whether a frame is an EndTxn of the producer `id`.
-fn is_end_txn_of(frame: &Entry, id: &str) -> bool {
+/// Whether a frame is such a request of the producer `id`.
+fn is_request_of(frame: &Entry, name: &str, id: &str) -> bool {
     let label = frame.text("label");
     let mut words = label.split_whitespace();
-    words.next() == Some("EndTxn") && words.any(|word| word.strip_prefix("id=") == Some(id))
+    words.next() == Some(name) && words.any(|word| word.strip_prefix("id=") == Some(id))
 }
 
 /// The number after `prefix` in a frame's label.

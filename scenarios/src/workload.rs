@@ -157,7 +157,7 @@ impl Attempt {
                 return (Status::Fail, Some(error));
             }
         }
-        if let Err(error) = self.send_all(producer, sends).await {
+        if let Err(error) = self.send_all(producer, sends, end).await {
             self.goes_on = producer.abort_transaction().await.is_ok();
             return (Status::Fail, Some(error));
         }
@@ -170,25 +170,36 @@ impl Attempt {
                 self.goes_on = aborted.is_ok();
                 (Status::Fail, aborted.err())
             }
-            Decision::Commit | Decision::CommitAfter(_) => match producer.commit_transaction().await {
-                Ok(()) => (Status::Ok, None),
-                Err(error) if error.is_definite() => {
-                    self.goes_on = producer.abort_transaction().await.is_ok();
-                    (Status::Fail, Some(error))
+            Decision::Commit | Decision::CommitAfter(_) | Decision::CommitUnawaited => {
+                match producer.commit_transaction().await {
+                    Ok(()) => (Status::Ok, None),
+                    Err(error) if error.is_definite() => {
+                        self.goes_on = producer.abort_transaction().await.is_ok();
+                        (Status::Fail, Some(error))
+                    }
+                    Err(error) => {
+                        self.goes_on = false;
+                        (Status::Info, Some(error))
+                    }
                 }
-                Err(error) => {
-                    self.goes_on = false;
-                    (Status::Info, Some(error))
-                }
-            },
+            }
         }
     }
 
-    async fn send_all(&mut self, producer: &Producer, sends: &[Send]) -> Result<(), client::Error> {
+    async fn send_all(
+        &mut self,
+        producer: &Producer,
+        sends: &[Send],
+        end: Decision,
+    ) -> Result<(), client::Error> {
         for send in sends {
             rt::time::sleep(Duration::from_millis(send.think_ms)).await;
             self.sends.push((send.key, send.value, None));
-            let metadata = producer.send(record(send)).await?.await?;
+            let delivery = producer.send(record(send)).await?;
+            if end == Decision::CommitUnawaited {
+                continue;
+            }
+            let metadata = delivery.await?;
             if let Some(last) = self.sends.last_mut() {
                 last.2 = Some(metadata.offset).filter(|offset| *offset >= 0);
             }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use scenarios::finding;
+use scenarios::{Config, finding};
 use support::{run, seeds};
 
 #[test]
@@ -21,4 +21,34 @@ fn no_seed_of_any_script_shows_anything_with_the_fix() {
         let caught = run(&finding.scenario, &finding.world(true), seeds(1..21).0);
         assert_eq!(caught, 0, "{}", finding.scenario.name);
     }
+}
+
+/// An agent answers when a record is durable, whether it is asked to wait for one replica or for all.
+#[test]
+fn acks_1_loses_nothing_either() {
+    let finding = finding::find(12).expect("a known finding");
+    let world = Config { acks: 1, ..finding.world(false) };
+    assert_eq!(run(&finding.scenario, &world, seeds(1..11).0), 0);
+}
+
+/// Where the script of a finding has two ways out, the other one helps too.
+#[test]
+fn other_fixes_help_as_well() {
+    for (id, switch) in [(9, "strict"), (10, "tv2"), (11, "tv2"), (17, "tv2")] {
+        let finding = finding::find(id).expect("a known finding");
+        let mut world = finding.world(false);
+        let switch = scenarios::switches().iter().find(|known| known.name == switch).expect("a known switch");
+        (switch.apply)(&mut world);
+        assert_eq!(run(&finding.scenario, &world, seeds(1..6).0), 0, "{}", finding.scenario.name);
+    }
+}
+
+/// A cooperative member keeps what it does not lose, an eager one is given everything anew: both are moved.
+#[test]
+fn a_rebalance_moves_eager_and_cooperative_members() {
+    let finding = finding::find(18).expect("a known finding");
+    let world = finding.world(false);
+    let plans = (1..21).map(|seed| (finding.scenario.plan)(seed, &world));
+    let cooperative = plans.filter(|plan| plan.config.queue.as_ref().is_some_and(|queue| queue.cooperative));
+    assert!((4..17).contains(&cooperative.count()));
 }

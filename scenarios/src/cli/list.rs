@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> CliResult {
 
 pub(super) fn expectation(expect: &Expect) -> String {
     match expect {
-        Expect::Shows { must, may } if may.is_empty() => {
+        Expect::Shows { must, may: [] } => {
             format!("every seed shows {}, and nothing else", must.join(", "))
         }
         Expect::Shows { must, may } => {

@@ -14,8 +14,10 @@ mod fragile_agent;
 mod hanging_transaction;
 mod lost_lease;
 mod position_after_abort;
+mod rebalance_moves_position;
 mod reset_latest;
 mod script;
+mod sequence_reuse;
 mod stale_init;
 mod stuck_consumer;
 mod torn_transaction;
@@ -99,12 +101,14 @@ pub fn all() -> &'static [Finding] {
         position_after_abort::FINDING,
         torn_transaction::FINDING,
         delayed_produce::FINDING,
+        sequence_reuse::FINDING,
         acks_zero::FINDING,
         auto_commit::FINDING,
         reset_latest::FINDING,
         fragile_agent::FINDING,
         write_cycles::FINDING,
         hanging_transaction::FINDING,
+        rebalance_moves_position::FINDING,
         stale_init::FINDING,
         early_visibility::FINDING,
     ]

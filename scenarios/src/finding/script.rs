@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::plan::{Commits, Decision, Life, Micro, Op, Operation, Plan, Queued, Send};
 use crate::queue::Queue;
 use crate::queue_scenarios;
+use rt::choice::Choice;
 use sim::choice::Choices;
 use sim::fault::{Fault, Scheduled, When};
 use std::collections::BTreeMap;
@@ -50,6 +51,17 @@ impl Script {
     pub(super) fn fault(mut self, when: When, fault: Fault) -> Script {
         let id = self.plan.faults.len() as u32 + 1;
         self.plan.faults.push(Scheduled { id, when, fault });
+        self
+    }
+
+    /// What the seed draws.
+    pub(super) fn draw(&self, what: &'static str) -> Choice {
+        self.choices.world(what, 0, 0)
+    }
+
+    /// Changes the settings of the queue workload.
+    pub(super) fn queue(mut self, change: impl FnOnce(&mut Queue)) -> Script {
+        self.plan.config.queue.as_mut().map(change);
         self
     }
 

@@ -6,8 +6,8 @@ use crate::config::{Config, key_of, partition_of};
 use crate::explain::seconds;
 use crate::log::Log;
 use client::{
-    Admin, AdminConfig, Consumer, ConsumerRecord, Error, GroupMetadata, IsolationLevel, ListedOffset, Member,
-    OffsetSpec, Producer, Rebalanced, TopicPartition,
+    Admin, AdminConfig, Assignor, Consumer, ConsumerRecord, Error, GroupMetadata, IsolationLevel,
+    ListedOffset, Member, OffsetSpec, Producer, Rebalanced, TopicPartition,
 };
 use rt::time::{Instant, sleep, timeout};
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,9 +110,18 @@ impl Client {
     fn consumer_config(&self) -> client::ConsumerConfig {
         let name = format!("{}.consumer.{}", self.name, self.process);
         let defaults = self.config.consumer(&name, IsolationLevel::ReadCommitted);
-        let drawn = self.config.queue.as_ref().and_then(|queue| queue.max_poll_records);
-        let max_poll_records = drawn.unwrap_or(defaults.max_poll_records);
-        client::ConsumerConfig { group_id: Some(GROUP.to_string()), max_poll_records, ..defaults }
+        let queue = self.config.queue.as_ref();
+        let max_poll_records = queue.and_then(|queue| queue.max_poll_records);
+        let partition_assignment_strategy = match queue.is_some_and(|queue| queue.cooperative) {
+            true => vec![Assignor::CooperativeSticky],
+            false => defaults.partition_assignment_strategy,
+        };
+        client::ConsumerConfig {
+            group_id: Some(GROUP.to_string()),
+            max_poll_records: max_poll_records.unwrap_or(defaults.max_poll_records),
+            partition_assignment_strategy,
+            ..defaults
+        }
     }
 
     /// Polls once: key, offset and value of each record. Nothing at once, if there is nothing to poll.

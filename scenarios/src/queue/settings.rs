@@ -10,6 +10,9 @@ pub struct Queue {
     pub txn: bool,
     /// How consumers get their partitions.
     pub sub_via: SubVia,
+    /// Consumers that subscribe know the cooperative rebalance protocol only; else they offer `range` too, and are eager.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cooperative: bool,
     /// Workers: each is a producer, a consumer and an admin client.
     pub clients: u32,
     /// No operation begins later, but for those of the final phase; in milliseconds since the start.
@@ -65,6 +68,7 @@ impl Default for Queue {
         Queue {
             txn: true,
             sub_via: SubVia::Assign,
+            cooperative: false,
             clients: 15,
             until_ms: 100_000,
             think_ms_max: 60,
@@ -87,6 +91,10 @@ impl Default for Queue {
 
 fn is_true(flag: &bool) -> bool {
     *flag
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 fn is_zero(ms: &u64) -> bool {
