@@ -4,8 +4,8 @@
 //! open for longer than 1 s is aborted by a timer. Load: 15 clients, 100 s; some applications take longer than
 //! that over a transaction, so that its epoch ends. Trouble: none.
 //!
-//! `queue-lag`: what finding 5 takes. World: that of the queue workload without transactions; an answer to Fetch holds 7,000
-//! bytes of records, more than a consumer that keeps up ever finds. Load: 15 clients, 300 s. Trouble: short pauses of agents
+//! `queue-lag`: what finding 5 takes. World: that of the queue workload without transactions; an answer to Fetch holds 5,900
+//! bytes of records, more than a consumer that keeps up ever finds. Load: 9 clients, 300 s. Trouble: short pauses of agents
 //! and of the coordinator, and cuts between them.
 //!
 //! Claim of both: nothing goes wrong. With `--with number-without-epoch`, and `--with fetch-drops-middle`, acknowledged
@@ -48,9 +48,9 @@ pub(crate) const LAG: Scenario = Scenario {
     name: "queue-lag",
     claim: "five minutes of Jepsen's load under short trouble: who lags misses no record, however many wait",
     config: || {
-        let queue = Queue { txn: false, until_ms: 300_000, ..Queue::default() };
+        let queue = Queue { txn: false, clients: 9, until_ms: 300_000, ..Queue::default() };
         let mut config = queue_scenarios::config(queue);
-        config.agent.fetch_max_bytes = 7_000;
+        config.agent.fetch_max_bytes = 5_900;
         config
     },
     plan: |seed, config| {

@@ -230,3 +230,18 @@ fn the_history_of_a_run_is_written_for_any_checker() {
     let line = wavetank.refused(&["run", "queue-short", "--seeds", "1..3", "--history", "h.edn"]);
     assert!(line.contains("--history"), "{line}");
 }
+
+#[test]
+fn a_planted_finding_is_searched_for_where_nothing_else_goes_wrong() {
+    let wavetank = Wavetank::new("blind");
+    let told = wavetank.ok(&["blind", "txn-number", "--searches", "2", "--seeds", "40"]);
+    assert!(
+        told.contains("finding 4, planted by number-without-epoch in safe-ground: 2 of 2 searches"),
+        "{told}"
+    );
+    assert!(told.contains("in the median"), "{told}");
+    let settings = wavetank.refused(&["blind", "9"]);
+    assert!(one_line(&settings).contains("no switch plants finding 9"), "{settings}");
+    let loud = wavetank.refused(&["blind", "4", "--on", "torn-transaction-random"]);
+    assert!(one_line(&loud).contains("--on: torn-transaction-random shows something by itself"), "{loud}");
+}

@@ -3,7 +3,8 @@
 
 mod support;
 
-use scenarios::{Config, finding};
+use scenarios::{Config, Keep, finding};
+use sim::fault::{Fault, Scheduled, When};
 use support::{run, seeds};
 
 #[test]
@@ -51,4 +52,21 @@ fn a_rebalance_moves_eager_and_cooperative_members() {
     let plans = (1..21).map(|seed| (finding.scenario.plan)(seed, &world));
     let cooperative = plans.filter(|plan| plan.config.queue.as_ref().is_some_and(|queue| queue.cooperative));
     assert!((4..17).contains(&cooperative.count()));
+}
+
+/// Agents that lost their leases are found again once they are restarted, and what was written is there.
+#[test]
+fn a_restart_ends_a_lost_lease() {
+    let finding = finding::find(2).expect("a known finding");
+    let world = finding.world(false);
+    for seed in seeds(1..6).0 {
+        let mut plan = (finding.scenario.plan)(seed, &world);
+        let restart = |(id, node)| {
+            let fault = Fault::Stop { node, restart_after_ms: Some(500) };
+            Scheduled { id, when: When::AtMs(60_000), fault }
+        };
+        plan.faults.extend((2..).zip(world.agent_names()).map(restart));
+        let outcome = scenarios::execute(&plan, Keep::Events);
+        assert_eq!((&outcome.anomalies, &outcome.vacuous), (&vec![], &vec![]), "seed {seed}");
+    }
 }

@@ -7,6 +7,7 @@ use check::case::{self, Case};
 use check::{Function, Op as HistoryOp, Status, jepsen};
 use client::Variant;
 use scenarios::{Config, Keep, Op, Outcome, Queued, Scenario, SubVia};
+use std::collections::BTreeSet;
 use support::{run, seeds};
 
 fn scenario(name: &str) -> &'static Scenario {
@@ -70,6 +71,29 @@ fn a_run_of_as_many_clients_as_jepsens_is_clean() {
     let writes = |event: &check::Event<'_>| event.status() == Status::Ok && event.sends().next().is_some();
     let written = outcome.history.events().filter(writes).count();
     assert!(written >= 300, "{written} writing transactions in 20 s");
+}
+
+/// A run of an echo, as long as its effect needs: the anomaly types that it shows.
+fn echo(name: &str, until_ms: u64, switches: &[&str]) -> BTreeSet<String> {
+    let mut config = world(name, switches);
+    config.queue.as_mut().expect("it is the queue workload").until_ms = until_ms;
+    let outcome = scenarios::execute(&(scenario(name).plan)(seeds(1..2).0.start, &config), Keep::Events);
+    assert_eq!((&outcome.vacuous, &outcome.failures), (&vec![], &vec![]));
+    outcome.signature
+}
+
+#[test]
+fn without_trouble_all_that_is_committed_is_there_unless_numbers_know_no_epochs() {
+    assert_eq!(echo("queue-calm", 15_000, &[]), BTreeSet::new());
+    let shown = echo("queue-calm", 15_000, &["number-without-epoch"]);
+    assert!(["lost-write", "unseen", "int-poll-skip"].iter().all(|name| shown.contains(*name)), "{shown:?}");
+}
+
+#[test]
+fn who_lags_misses_nothing_unless_full_answers_drop_what_is_in_the_middle() {
+    assert_eq!(echo("queue-lag", 30_000, &[]), BTreeSet::new());
+    let shown = echo("queue-lag", 30_000, &["fetch-drops-middle"]);
+    assert!(shown.contains("int-poll-skip"), "{shown:?}");
 }
 
 /// What operations choose while they run stands in the recording, and the recording is the same run.

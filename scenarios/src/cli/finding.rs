@@ -15,18 +15,23 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> CliResult {
-    let by_number = args.which.parse().ok().and_then(finding::find);
-    let Some(finding) = by_number.or_else(|| finding::named(&args.which)) else {
-        let known = finding::all().iter().map(|finding| format!("{} {}", finding.id, finding.scenario.name));
-        let known = known.collect::<Vec<_>>().join(", ");
-        return Err(Unusable::new(format!("N: no finding is called {}: use one of {known}", args.which)));
-    };
+    let finding = known(&args.which)?;
     if args.json {
         say!("{}", json(finding))
     } else {
         tell(finding)
     }
     Ok(Ending::Expected)
+}
+
+/// The finding of this number or name.
+pub(super) fn known(which: &str) -> Result<&'static Finding, Unusable> {
+    let by_number = which.parse().ok().and_then(finding::find);
+    by_number.or_else(|| finding::named(which)).ok_or_else(|| {
+        let known = finding::all().iter().map(|finding| format!("{} {}", finding.id, finding.scenario.name));
+        let known = known.collect::<Vec<_>>().join(", ");
+        Unusable::new(format!("N: no finding is called {which}: use one of {known}"))
+    })
 }
 
 fn tell(finding: &Finding) {

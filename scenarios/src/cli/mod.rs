@@ -12,6 +12,7 @@ macro_rules! say {
 }
 
 mod aborts;
+mod blind;
 mod check;
 mod convert;
 mod diff;
@@ -60,6 +61,8 @@ enum Command {
     List(list::Args),
     /// Tell what a finding is: what happened, what it takes, what helps
     Finding(finding::Args),
+    /// Search for a planted finding where nobody points at it, and count the seeds that it takes
+    Blind(blind::Args),
     /// Run a scenario with one seed or many
     Run(run::Args),
     /// Try all that one stale copy of one request can do to three transactions
@@ -87,6 +90,7 @@ pub(crate) fn main(cli: Cli) -> ExitCode {
     let result = match cli.command {
         Command::List(args) => list::run(&args),
         Command::Finding(args) => finding::run(&args),
+        Command::Blind(args) => blind::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Explore(args) => explore::run(&args),
         Command::Replay(args) => replay::run(&args),
