@@ -70,3 +70,18 @@ fn a_restart_ends_a_lost_lease() {
         assert_eq!((&outcome.anomalies, &outcome.vacuous), (&vec![], &vec![]), "seed {seed}");
     }
 }
+
+/// The same source shows the same on every machine: fingerprints too.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it reads a document of the repository")]
+fn the_table_of_the_docs_is_what_the_scripts_show() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/findings.md");
+    let written = std::fs::read_to_string(path).expect("docs/findings.md");
+    let shown = finding::table();
+    for (row, line) in shown.lines().enumerate() {
+        assert!(
+            written.lines().any(|other| other == line),
+            "row {row} of docs/findings.md: put `wavetank finding --table` there if the change is meant:\n{line}"
+        );
+    }
+}

@@ -7,15 +7,22 @@ use scenarios::finding::{self, Class, Finding};
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Its number or its name (see `wavetank list`)
-    #[arg(value_name = "N")]
-    which: String,
+    #[arg(value_name = "N", required_unless_present = "table")]
+    which: Option<String>,
+    /// Run every script, as it fails and with the fix, and print what they show, as in docs/findings.md
+    #[arg(long, conflicts_with_all = ["which", "json"])]
+    table: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(args: &Args) -> CliResult {
-    let finding = known(&args.which)?;
+    let Some(which) = &args.which else {
+        say!("{}", finding::table().trim_end());
+        return Ok(Ending::Expected);
+    };
+    let finding = known(which)?;
     if args.json {
         say!("{}", json(finding))
     } else {

@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args) -> CliResult {
     }
     say!("Findings (wavetank finding N, wavetank run NAME)");
     for finding in finding::all() {
-        say!("  {:>2}  {:22} {}", finding.id, finding.scenario.name, finding.title);
+        say!("  {:>2}  {:24} {}", finding.id, finding.scenario.name, finding.title);
     }
     say!("\nScenarios (wavetank run NAME)");
     let is_script = |scenario: &&Scenario| finding::named(scenario.name).is_some();

@@ -20,10 +20,13 @@ mod script;
 mod sequence_reuse;
 mod stale_init;
 mod stuck_consumer;
+mod table;
 mod torn_transaction;
 mod txn_number;
 mod write_cycles;
 mod zero_offset;
+
+pub use table::table;
 
 use crate::config::Config;
 use crate::scenario::Scenario;
