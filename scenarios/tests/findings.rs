@@ -3,7 +3,7 @@
 
 mod support;
 
-use scenarios::{Config, finding};
+use scenarios::{Config, Keep, finding};
 use support::{run, seeds};
 
 #[test]
@@ -51,4 +51,18 @@ fn a_rebalance_moves_eager_and_cooperative_members() {
     let plans = (1..21).map(|seed| (finding.scenario.plan)(seed, &world));
     let cooperative = plans.filter(|plan| plan.config.queue.as_ref().is_some_and(|queue| queue.cooperative));
     assert!((4..17).contains(&cooperative.count()));
+}
+
+/// Jepsen's checker finds these and allows them: they count where the application takes them for promised, and nowhere else.
+#[test]
+fn what_kafka_does_not_promise_counts_only_where_asked() {
+    for id in [16, 18] {
+        let finding = finding::find(id).expect("a known finding");
+        let mut world = finding.world(false);
+        world.queue.as_mut().expect("a queue workload").counts.clear();
+        for seed in seeds(1..6).0 {
+            let outcome = scenarios::execute(&(finding.scenario.plan)(seed, &world), Keep::Events);
+            assert!(outcome.signature.is_empty(), "{}: {:?}", finding.scenario.name, outcome.anomalies);
+        }
+    }
 }
