@@ -85,3 +85,17 @@ fn the_table_of_the_docs_is_what_the_scripts_show() {
         );
     }
 }
+
+/// Jepsen's checker finds these and allows them: they count where the application takes them for promised, and nowhere else.
+#[test]
+fn what_kafka_does_not_promise_counts_only_where_asked() {
+    for id in [16, 18] {
+        let finding = finding::find(id).expect("a known finding");
+        let mut world = finding.world(false);
+        world.queue.as_mut().expect("a queue workload").counts.clear();
+        for seed in seeds(1..6).0 {
+            let outcome = scenarios::execute(&(finding.scenario.plan)(seed, &world), Keep::Events);
+            assert!(outcome.signature.is_empty(), "{}: {:?}", finding.scenario.name, outcome.anomalies);
+        }
+    }
+}

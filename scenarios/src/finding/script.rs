@@ -72,8 +72,18 @@ impl Script {
 
 /// A transaction of these records, keys and values, outside the queue workload.
 pub(super) fn txn(records: &[(u32, u64)], end: Decision) -> Op {
-    let sends = records.iter().map(|(key, value)| Send { key: *key, value: *value, think_ms: 0 });
-    Op::Txn { sends: sends.collect(), offset: None, end }
+    Op::Txn { sends: sends(records), offset: None, end }
+}
+
+/// The same with so many milliseconds before the last of them.
+pub(super) fn slow_txn(records: &[(u32, u64)], before_last_ms: u64, end: Decision) -> Op {
+    let mut sends = sends(records);
+    sends.last_mut().expect("a transaction has records").think_ms = before_last_ms;
+    Op::Txn { sends, offset: None, end }
+}
+
+fn sends(records: &[(u32, u64)]) -> Vec<Send> {
+    records.iter().map(|(key, value)| Send { key: *key, value: *value, think_ms: 0 }).collect()
 }
 
 /// A consumer of committed records, outside the queue workload.
@@ -83,8 +93,7 @@ pub(super) fn consume(for_ms: u64) -> Op {
 
 /// Records, keys and values, of an idempotent producer without transactions, outside the queue workload.
 pub(super) fn send_all(records: &[(u32, u64)]) -> Op {
-    let sends = records.iter().map(|(key, value)| Send { key: *key, value: *value, think_ms: 0 });
-    Op::Send { sends: sends.collect() }
+    Op::Send { sends: sends(records) }
 }
 
 /// A group member that commits after its work, and stays until everything is consumed.
