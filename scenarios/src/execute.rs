@@ -201,7 +201,8 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
         // Whether it has a group that rebalances is drawn. Its clients commit what they polled even if a rebalance came between,
         // as Jepsen's do, with the generation after it, and Kafka takes that: offsets move back, and records come again.
         Some(queue) => {
-            let hazards = ["redelivered", "commit-moved-back"];
+            // And they do not tell when they have worked on a record.
+            let hazards = ["redelivered", "commit-moved-back", "unprocessed"];
             about_the_group.anomalies.retain(|(name, _)| !hazards.contains(name));
             let about_the_queue = queue::judge::judge(&history, facts, &run.trace, plan, queue);
             about_the_log.anomalies.extend(about_the_queue.anomalies);
