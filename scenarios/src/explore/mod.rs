@@ -138,6 +138,7 @@ impl fmt::Display for Class {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sim::fault::FramePattern;
 
     fn world(client: Variant) -> Config {
         Config { client, ..(SCENARIO.config)() }
@@ -147,7 +148,8 @@ mod tests {
     fn classes(config: &Config, seed: u64, request: &str) -> Vec<Class> {
         let plan = (SCENARIO.plan)(seed, config);
         let requests = course::requests(&execute(&plan, Keep::Story));
-        let request = requests.iter().find(|cut| cut.frame.names(request)).expect("it is sent");
+        let wanted = FramePattern::words(request);
+        let request = requests.iter().find(|cut| wanted.names(&cut.frame.words)).expect("it is sent");
         let mut classes = Vec::new();
         for schedule in of_request(&plan, request) {
             let outcome = execute(&schedule.plan, Keep::Events);

@@ -3,7 +3,7 @@
 //! A script is its workers' steps and its faults. Each step follows the one before it after a while, to which the seed
 //! adds a few milliseconds: a script must show the same on every seed.
 
-use crate::config::Config;
+use crate::config::{Config, Members};
 use crate::plan::{Commits, Decision, Life, Micro, Op, Operation, Plan, Queued, Send};
 use crate::queue::Queue;
 use crate::queue_scenarios;
@@ -65,6 +65,12 @@ impl Script {
         self
     }
 
+    /// Changes the settings of group members.
+    pub(super) fn members(mut self, change: impl FnOnce(&mut Members)) -> Script {
+        change(&mut self.plan.config.members);
+        self
+    }
+
     pub(super) fn plan(self) -> Plan {
         self.plan
     }
@@ -96,16 +102,16 @@ pub(super) fn send_all(records: &[(u32, u64)]) -> Op {
     Op::Send { sends: sends(records) }
 }
 
-/// A group member that commits after its work, and stays until everything is consumed.
-pub(super) fn member() -> Op {
+/// A group member that stays until everything is consumed.
+pub(super) fn member(commits: Commits, think_ms: u64) -> Op {
     Op::Member(Life {
         for_ms: None,
-        think_ms: 50,
+        think_ms,
         cooperative: false,
         is_static: false,
         session_timeout_ms: 6_000,
         max_poll_interval_ms: 8_000,
-        commits: Commits::Sync,
+        commits,
         closes: true,
     })
 }
