@@ -120,6 +120,9 @@ pub struct Members {
     /// and goes on with another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fails_on: Option<u64>,
+    /// They work beside their polls: on what a poll returned while they poll again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub work_beside: bool,
 }
 
 impl Default for Members {
@@ -130,6 +133,7 @@ impl Default for Members {
             enable_auto_commit: None,
             auto_offset_reset: OffsetReset::Earliest,
             fails_on: None,
+            work_beside: false,
         }
     }
 }

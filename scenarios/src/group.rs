@@ -226,6 +226,35 @@ mod tests {
     }
 
     #[test]
+    fn what_a_member_was_handed_and_committed_it_worked_on() {
+        let texts = [("client", "m1"), ("partition", "orders-1")];
+        let of = |name, offset| told(name, &texts, &[("offset", offset)]);
+        let commits = [
+            told("member.commits", &texts, &[("number", 1), ("generation", 1), ("offset", 3)]),
+            told("member.commit_end", &[("client", "m1"), ("outcome", "done")], &[("number", 1)]),
+        ];
+        let trace = [
+            vec![told("member.joined", &[("client", "m1"), ("identity", "i")], &[("generation", 1)])],
+            vec![told(
+                "member.synced",
+                &[("client", "m1"), ("partitions", "orders-1")],
+                &[("generation", 1)],
+            )],
+            vec![of("member.assigned", 0), of("consumer.polled", 1), of("consumer.polled", 2)],
+            vec![of("member.processed", 1)],
+            commits.to_vec(),
+        ];
+        let unprocessed = |trace: &[Entry]| {
+            let findings = judge(&Facts::default(), trace).anomalies;
+            findings.iter().filter(|(name, _)| *name == "unprocessed").count()
+        };
+        let mut trace = trace.concat();
+        assert_eq!(unprocessed(&trace), 1);
+        trace.push(of("member.processed", 2));
+        assert_eq!(unprocessed(&trace), 0);
+    }
+
+    #[test]
     fn a_run_without_members_is_not_judged_and_one_without_rebalances_proves_nothing() {
         assert!(judge(&Facts::default(), &[]).vacuous.is_empty());
         let joined = told("member.joined", &[("client", "m1"), ("identity", "i")], &[("generation", 1)]);

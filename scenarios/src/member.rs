@@ -30,10 +30,11 @@ pub(crate) async fn live(worker: &str, config: &Config, life: &Life, log: &Log) 
         let mut member = member.expect("the configuration has a group and an assignor");
         let mut writer = Writer { worker, name: &name, config, producers: 0, producer: None };
         let fails_on = config.members.fails_on.filter(|_| name == worker);
-        let mut work = Work { name: &name, records: 0, fails_on };
-        if be(&mut member, &mut writer, &mut work, life, is_over).await.is_err() {
+        let mut work = Work { name: &name, records: 0, fails_on, beside: rt::JoinSet::new() };
+        if be(&mut member, &mut writer, &mut work, config, life, is_over).await.is_err() {
             sleep(RETRY).await;
         } else if life.closes {
+            work.end().await;
             member.close(CLOSE_LIMIT).await;
         }
     }
@@ -68,6 +69,7 @@ async fn be(
     member: &mut Member,
     writer: &mut Writer<'_>,
     work: &mut Work<'_>,
+    config: &Config,
     life: &Life,
     is_over: impl Fn() -> bool,
 ) -> Result<(), client::Error> {
@@ -80,8 +82,13 @@ async fn be(
         if records.is_empty() && !uncommitted {
             continue;
         }
+        let think = Duration::from_millis(life.think_ms);
+        if config.members.work_beside {
+            work.begin(records, think);
+            continue;
+        }
         if !records.is_empty() {
-            sleep(Duration::from_millis(life.think_ms)).await;
+            sleep(think).await;
         }
         if life.commits != Commits::Transaction && !work.on(&records) {
             return Ok(());
@@ -106,9 +113,25 @@ struct Work<'a> {
     /// Records worked on.
     records: u64,
     fails_on: Option<u64>,
+    /// What it works on while it polls.
+    beside: rt::JoinSet<()>,
 }
 
 impl Work<'_> {
+    /// Begins to work on records, which takes some time.
+    fn begin(&mut self, records: Vec<ConsumerRecord>, think: Duration) {
+        let name = self.name.to_string();
+        self.beside.spawn("member.work", async move {
+            sleep(think).await;
+            records.iter().for_each(|record| tell(&name, record));
+        });
+    }
+
+    /// Waits for all that it began.
+    async fn end(&mut self) {
+        while self.beside.join_next().await.is_some() {}
+    }
+
     /// Works on one record after the other. False if that failed.
     fn on(&mut self, records: &[ConsumerRecord]) -> bool {
         for record in records {
@@ -116,12 +139,16 @@ impl Work<'_> {
             if self.fails_on == Some(self.records) {
                 return false;
             }
-            let partition = record.partition.to_string();
-            let offset = record.offset;
-            rt::event!("member.processed", client = self.name, partition = &partition, offset = offset);
+            tell(self.name, record);
         }
         true
     }
+}
+
+/// The work on a record is done.
+fn tell(name: &str, record: &ConsumerRecord) {
+    let partition = record.partition.to_string();
+    rt::event!("member.processed", client = name, partition = &partition, offset = record.offset);
 }
 
 /// The producing side of a member. Its transactional id is the worker's, so that each incarnation fences the one before.

@@ -3,7 +3,7 @@
 
 mod support;
 
-use scenarios::{Config, Keep, finding};
+use scenarios::{Config, Keep, Plan, finding};
 use sim::fault::{Fault, Scheduled, When};
 use support::{run, seeds};
 
@@ -44,14 +44,34 @@ fn other_fixes_help_as_well() {
     }
 }
 
-/// A cooperative member keeps what it does not lose, an eager one is given everything anew: both are moved.
-#[test]
-fn a_rebalance_moves_eager_and_cooperative_members() {
-    let finding = finding::find(18).expect("a known finding");
+/// Plans of a finding's script of which something is drawn, among twenty.
+fn drawn(id: u32, is_so: fn(&Plan) -> bool) -> usize {
+    let finding = finding::find(id).expect("a known finding");
     let world = finding.world(false);
-    let plans = (1..21).map(|seed| (finding.scenario.plan)(seed, &world));
-    let cooperative = plans.filter(|plan| plan.config.queue.as_ref().is_some_and(|queue| queue.cooperative));
-    assert!((4..17).contains(&cooperative.count()));
+    (1..21).filter(|seed| is_so(&(finding.scenario.plan)(*seed, &world))).count()
+}
+
+/// A cooperative member keeps what it does not lose, an eager one is given everything anew: both are moved. And a record
+/// is skipped whether a member closes after an exception or crashes in its work.
+#[test]
+fn scripts_draw_between_two_ways_to_the_same_failure() {
+    let cooperative = drawn(18, |plan| plan.config.queue.as_ref().is_some_and(|queue| queue.cooperative));
+    let crashes = drawn(13, |plan| !plan.faults.is_empty());
+    assert!((4..17).contains(&cooperative) && (4..17).contains(&crashes), "{cooperative} {crashes}");
+}
+
+/// Jepsen's checker finds these and allows them: they count where the application takes them for promised, and nowhere else.
+#[test]
+fn what_kafka_does_not_promise_counts_only_where_asked() {
+    for id in [16, 18] {
+        let finding = finding::find(id).expect("a known finding");
+        let mut world = finding.world(false);
+        world.queue.as_mut().expect("a queue workload").counts.clear();
+        for seed in seeds(1..6).0 {
+            let outcome = scenarios::execute(&(finding.scenario.plan)(seed, &world), Keep::Events);
+            assert!(outcome.signature.is_empty(), "{}: {:?}", finding.scenario.name, outcome.anomalies);
+        }
+    }
 }
 
 /// Agents that lost their leases are found again once they are restarted, and what was written is there.

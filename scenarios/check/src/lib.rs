@@ -9,8 +9,8 @@
 //! * families of both: [`aborted_read`], [`lost_write`], [`unseen`], [`duplicate`], [`inconsistent_offset`]
 //! * [`oracle`]: the white-box check, which knows which transaction every record was meant for
 //! * [`look`]: the log as raw Fetch answers show it, and the checks that judge it: [`moved_back`], [`rewritten`],
-//!   [`hole`], [`sequence`], [`zombie`], [`false_fence`]; refusals and listed ends held against it: [`out_of_range`], [`listed_below`]; and
-//!   those that judge single clients: [`order`], [`reading`]
+//!   [`hole`], [`sequence`], [`zombie`]; refusals and listed ends held against it: [`out_of_range`], [`listed_below`]; and
+//!   those that judge single clients: [`order`], [`reading`], [`false_fence`]
 //! * [`group`]: what members of a consumer group did and were told, and the checks that judge it: [`ownership`],
 //!   [`commit_moved_back`], [`redelivery`], [`undelivered`], [`unprocessed`], [`processed_twice`], [`exactly_once`]
 //!

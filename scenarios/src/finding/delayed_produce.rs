@@ -7,10 +7,10 @@
 //! Claim: the record that the client aborted is committed with the third transaction: its epoch is right, and its sequence is
 //! the next. A client that takes a new epoch after doubt (Java does) is not affected: the late Produce has the old one.
 
-use super::script::{Script, consume, txn};
+use super::script::{Script, consume, slow_txn, txn};
 use super::{Class, Finding};
 use crate::config::Config;
-use crate::plan::{Decision, Op, Plan};
+use crate::plan::{Decision, Plan};
 use crate::scenario::{Expect, Scenario};
 use broker::Routing;
 use sim::fault::{EventPattern, Fault, FramePattern, When};
@@ -49,11 +49,8 @@ const SCENARIO: Scenario = Scenario {
 };
 
 fn plan(seed: u64, config: &Config) -> Plan {
-    // The second record of the third transaction waits until the late one has arrived.
-    let mut third = txn(&[(1, 3), (0, 4)], Decision::Commit);
-    if let Op::Txn { sends, .. } = &mut third {
-        sends[1].think_ms = 400;
-    }
+    // Its second record waits until the late one has arrived.
+    let third = slow_txn(&[(1, 3), (0, 4)], 400, Decision::Commit);
     let producer = vec![
         (20, txn(&[(0, 1)], Decision::Commit)),
         (20, txn(&[(0, 2)], Decision::Commit)),

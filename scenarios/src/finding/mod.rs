@@ -1,7 +1,7 @@
 //! The catalogue: known failures of Kafka-compatible systems, each with a script that shows it on every seed.
 //!
 //! One file a finding. Its scenario declares world, load, trouble and claims; its world has what the finding needs, a planted
-//! defect or a setting, and [`Finding::fix`] takes that away again.
+//! defect or a setting, and [`Finding::fixed`] takes that away again.
 
 mod acks_zero;
 mod auto_commit;

@@ -10,7 +10,7 @@
 use super::script::{Script, look, member, send_all};
 use super::{Class, Finding};
 use crate::config::{Config, Members};
-use crate::plan::Plan;
+use crate::plan::{Commits, Plan};
 use crate::scenario::{Expect, Scenario};
 use client::OffsetReset;
 
@@ -46,7 +46,7 @@ const SCENARIO: Scenario = Scenario {
 fn plan(seed: u64, config: &Config) -> Plan {
     Script::new(SCENARIO.name, seed, config)
         .worker("l1", vec![(0, look(8_000))])
-        .worker("m1", vec![(100, member())])
+        .worker("m1", vec![(100, member(Commits::Sync, 50))])
         .worker("p1", vec![(1_500, send_all(&[(0, 1)])), (4_000, send_all(&[(0, 2), (0, 3)]))])
         .plan()
 }

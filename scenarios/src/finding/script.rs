@@ -3,7 +3,7 @@
 //! A script is its workers' steps and its faults. Each step follows the one before it after a while, to which the seed
 //! adds a few milliseconds: a script must show the same on every seed.
 
-use crate::config::Config;
+use crate::config::{Config, Members};
 use crate::plan::{Commits, Decision, Life, Micro, Op, Operation, Plan, Queued, Send};
 use crate::queue::Queue;
 use crate::queue_scenarios;
@@ -65,6 +65,12 @@ impl Script {
         self
     }
 
+    /// Changes the settings of group members.
+    pub(super) fn members(mut self, change: impl FnOnce(&mut Members)) -> Script {
+        change(&mut self.plan.config.members);
+        self
+    }
+
     pub(super) fn plan(self) -> Plan {
         self.plan
     }
@@ -72,8 +78,18 @@ impl Script {
 
 /// A transaction of these records, keys and values, outside the queue workload.
 pub(super) fn txn(records: &[(u32, u64)], end: Decision) -> Op {
-    let sends = records.iter().map(|(key, value)| Send { key: *key, value: *value, think_ms: 0 });
-    Op::Txn { sends: sends.collect(), end }
+    Op::Txn { sends: sends(records), end }
+}
+
+/// The same with so many milliseconds before the last of them.
+pub(super) fn slow_txn(records: &[(u32, u64)], before_last_ms: u64, end: Decision) -> Op {
+    let mut sends = sends(records);
+    sends.last_mut().expect("a transaction has records").think_ms = before_last_ms;
+    Op::Txn { sends, end }
+}
+
+fn sends(records: &[(u32, u64)]) -> Vec<Send> {
+    records.iter().map(|(key, value)| Send { key: *key, value: *value, think_ms: 0 }).collect()
 }
 
 /// A consumer of committed records, outside the queue workload.
@@ -83,20 +99,19 @@ pub(super) fn consume(for_ms: u64) -> Op {
 
 /// Records, keys and values, of an idempotent producer without transactions, outside the queue workload.
 pub(super) fn send_all(records: &[(u32, u64)]) -> Op {
-    let sends = records.iter().map(|(key, value)| Send { key: *key, value: *value, think_ms: 0 });
-    Op::Send { sends: sends.collect() }
+    Op::Send { sends: sends(records) }
 }
 
-/// A group member that commits after its work, and stays until everything is consumed.
-pub(super) fn member() -> Op {
+/// A group member that stays until everything is consumed.
+pub(super) fn member(commits: Commits, think_ms: u64) -> Op {
     Op::Member(Life {
         for_ms: None,
-        think_ms: 50,
+        think_ms,
         cooperative: false,
         is_static: false,
         session_timeout_ms: 6_000,
         max_poll_interval_ms: 8_000,
-        commits: Commits::Sync,
+        commits,
         closes: true,
     })
 }

@@ -10,10 +10,10 @@
 //! The application aborts. The third transaction's record gets that sequence, and the agent takes it for a repetition: it is
 //! acknowledged, its transaction commits, and it was never written. A client that takes a new epoch after doubt loses nothing.
 
-use super::script::{Script, consume, txn};
+use super::script::{Script, consume, slow_txn, txn};
 use super::{Class, Finding};
 use crate::config::Config;
-use crate::plan::{Decision, Op, Plan};
+use crate::plan::{Decision, Plan};
 use crate::scenario::{Expect, Scenario};
 use client::Variant;
 use sim::fault::{Fault, FramePattern, When};
@@ -63,10 +63,7 @@ const OVER_MS: u64 = 100_000;
 
 fn plan(seed: u64, config: &Config) -> Plan {
     let commit = |value| txn(&[(0, value)], Decision::Commit);
-    let mut second = txn(&[(0, 2), (1, 3)], Decision::CommitUnawaited);
-    if let Op::Txn { sends, .. } = &mut second {
-        sends[1].think_ms = 4_500;
-    }
+    let second = slow_txn(&[(0, 2), (1, 3)], 4_500, Decision::CommitUnawaited);
     let mut script = Script::new(SCENARIO.name, seed, config)
         .worker("jt1", vec![(20, commit(1)), (20, second), (20, commit(4)), (20, commit(5))])
         .worker("c1", vec![(0, consume(10_000))]);
