@@ -106,8 +106,9 @@ async fn hold(context: &Context, registration: Registration) {
                     None => RETRY,
                 };
                 renewal = Instant::now() + next;
-                is_broken = polled.is_none() && is_forgetful(context);
-                if is_broken || is_late && is_forgetful(context) {
+                is_broken = is_forgetful(context) && polled.is_none();
+                // Who was paused for as long as a lease lasts makes everything anew.
+                if is_broken || is_forgetful(context) && is_late {
                     (watch, next_revision) = (None, FROM_NOW);
                 }
             }

@@ -173,7 +173,7 @@ async fn load(
     let (mut last_offset, mut loaded) = (None, 0);
     let is_cut = count > 1 && count < view.entries.len();
     let newest = view.entries.last().filter(|_| is_cut && context.config.defects.fetch_drops_middle);
-    for entry in view.entries[..count - newest.iter().count()].iter().chain(newest) {
+    for entry in view.entries[..count - usize::from(newest.is_some())].iter().chain(newest) {
         if read::load(context, &wanted.topic, wanted.partition, entry, &mut records).await.is_err() {
             if last_offset.is_none() {
                 return Ok(Err(ResponseError::KafkaStorageError));

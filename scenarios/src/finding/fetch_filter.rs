@@ -26,7 +26,8 @@ pub(super) const FINDING: Finding = Finding {
     scenario: SCENARIO,
     fix: "a full answer ends early, and the next one begins where it ended",
     fixed: |config| config.defects.fetch_drops_middle = false,
-    echo: "Bufstream 0.1.3-rc.8, fixed in rc.12, with short pauses and partitions: 22 of 16,770 records in 5 min",
+    echo: "Bufstream 0.1.3-rc.8, fixed in rc.12, with short pauses and partitions: 22 of 16,770 records in 5 min. \
+           Here: `wavetank run queue-lag --with fetch-drops-middle`",
 };
 
 const SCENARIO: Scenario = Scenario {

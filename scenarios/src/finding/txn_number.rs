@@ -29,7 +29,7 @@ pub(super) const FINDING: Finding = Finding {
     fix: "an end is known by producer id, epoch and number",
     fixed: |config| config.defects.number_without_epoch = false,
     echo: "Bufstream 0.1.2, fixed in 0.1.3-rc.2: 6,761 write transactions in 100 s without faults, 240 records lost; \
-           record 141 at offset 274 was passed over",
+           record 141 at offset 274 was passed over. Here: `wavetank run queue-calm --with number-without-epoch`",
 };
 
 const SCENARIO: Scenario = Scenario {
