@@ -180,6 +180,25 @@ fn a_finding_tells_what_it_is_and_runs_as_it_failed_and_with_its_fix() {
 }
 
 #[test]
+fn a_build_is_the_switches_of_its_defects() {
+    let wavetank = Wavetank::new("build");
+    let list = wavetank.ok(&["list", "--json"]);
+    let rows = list.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object"));
+    let build = rows.into_iter().find(|row| row["build"] == "bufstream-0.1.2").expect("a known build");
+    let switches = build["switches"].as_array().expect("a list");
+    let mut args = vec!["run", "zero-offset", "--fixed"];
+    args.extend(switches.iter().flat_map(|switch| ["--with", switch.as_str().expect("a name")]));
+    let by_switches = wavetank.run(&args);
+    let by_name = wavetank.run(&["run", "zero-offset", "--fixed", "--as", "0.1.2"]);
+    let told = |output: &Output| String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_string);
+    assert_eq!(told(&by_name), told(&by_switches));
+    assert!(String::from_utf8_lossy(&by_name.stdout).contains("DUPLICATE"), "{by_name:?}");
+    assert!(
+        one_line(&wavetank.refused(&["run", "queue", "--as", "0.9"])).contains("--as: no build is called")
+    );
+}
+
+#[test]
 fn json_is_one_object_a_line_and_jobs_do_not_change_it() {
     let wavetank = Wavetank::new("json");
     let run = |jobs| wavetank.ok(&["run", "torn-transaction", "--seeds", "1..9", "--json", "--jobs", jobs]);

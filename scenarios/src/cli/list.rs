@@ -26,6 +26,9 @@ pub(super) fn run(args: &Args) -> CliResult {
         for switch in scenarios::switches() {
             say!("{}", serde_json::json!({"switch": switch.name, "what": switch.what}));
         }
+        for preset in scenarios::presets() {
+            say!("{}", serde_json::json!({"build": preset.name, "switches": preset.switches()}));
+        }
         return Ok(Ending::Expected);
     }
     say!("Findings (wavetank finding N, wavetank run NAME)");
@@ -41,6 +44,12 @@ pub(super) fn run(args: &Args) -> CliResult {
     say!("\nSwitches (--with SWITCH, may be repeated)");
     for switch in scenarios::switches() {
         say!("  {:26} {}", switch.name, switch.what);
+    }
+    say!("\nBuilds (--as BUILD: the switches of the defects that Jepsen's report says it had)");
+    for preset in scenarios::presets() {
+        let switches = preset.switches();
+        let switches = if switches.is_empty() { "none".to_string() } else { switches.join(", ") };
+        say!("  {:26} {switches}", preset.name);
     }
     Ok(Ending::Expected)
 }

@@ -3,7 +3,7 @@
 use super::{Unusable, aborts};
 use check::case::{self, Case};
 use check::edn;
-use scenarios::{Config, Outcome, Plan, Recording, Scenario, SubVia, finding};
+use scenarios::{Config, Outcome, Plan, Preset, Recording, Scenario, SubVia, finding};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +44,21 @@ pub(super) fn switch_on(config: &mut Config, switches: &[String]) -> Result<(), 
         (switch.apply)(config);
     }
     Ok(())
+}
+
+/// What the name of a build may begin with.
+const PREFIX: &str = "bufstream-";
+
+/// The switches that plant the defects of a build.
+pub(super) fn switches_of(build: &str) -> Result<Vec<String>, Unusable> {
+    let is_it = |preset: &&Preset| preset.name.trim_start_matches(PREFIX) == build.trim_start_matches(PREFIX);
+    match scenarios::presets().iter().find(is_it) {
+        Some(preset) => Ok(preset.switches().into_iter().map(str::to_string).collect()),
+        None => {
+            let names: Vec<_> = scenarios::presets().iter().map(|preset| preset.name).collect();
+            Err(Unusable::new(format!("--as: no build is called {build}: use one of {}", names.join(", "))))
+        }
+    }
 }
 
 /// A range of seeds, `A..B` without B.

@@ -28,6 +28,9 @@ pub(super) struct Args {
     /// Change the world by a switch (see `wavetank list`)
     #[arg(long, value_name = "SWITCH")]
     with: Vec<String>,
+    /// Plant the defects that a build of Bufstream had (see `wavetank list`)
+    #[arg(long = "as", value_name = "BUILD")]
+    build: Option<String>,
     /// Print one JSON object a run
     #[arg(long)]
     json: bool,
@@ -46,7 +49,7 @@ pub(super) struct Args {
 const HELP: &str = "\
 The script of a finding runs in the world that fails, with its defect planted if that is what it takes, and is expected to \
 show it; with --fixed it runs in the same world with the fix, and is expected to be clean. Every other scenario runs without \
-planted defects, unless --with plants them.";
+planted defects, unless --with or --as plants them; what they show is as expected only where the scenario knows of them.";
 
 /// The seed when none is named.
 const DEFAULT_SEED: u64 = 1;
@@ -58,6 +61,9 @@ const RECORDINGS_MAX: u64 = 10;
 pub(super) fn run(args: &Args) -> CliResult {
     let scenario = scenario(&args.name)?;
     let mut config = options::world(scenario, args.fixed)?;
+    if let Some(build) = &args.build {
+        switch_on(&mut config, &options::switches_of(build)?)?;
+    }
     switch_on(&mut config, &args.with)?;
     let expect = (scenario.expect)(&config);
     let search = matches!(expect, Expect::Finds { .. });
@@ -131,8 +137,9 @@ fn many(
 
 /// The options that make the world what it is.
 fn options(args: &Args) -> String {
-    let fixed = if args.fixed { " --fixed" } else { "" };
-    args.with.iter().fold(fixed.to_string(), |options, switch| options + " --with " + switch)
+    let fixed = if args.fixed { " --fixed" } else { "" }.to_string();
+    let build = args.build.iter().fold(fixed, |options, build| options + " --as " + build);
+    args.with.iter().fold(build, |options, switch| options + " --with " + switch)
 }
 
 /// Runs a seed again with all that a story needs, and tells it.
@@ -155,8 +162,8 @@ fn record(
     if args.fixed {
         name += "-fixed";
     }
-    for switch in &args.with {
-        name += &format!("-{switch}");
+    for part in args.build.iter().chain(&args.with) {
+        name += &format!("-{part}");
     }
     options::write(&args.out, &format!("{name}-{seed}.json"), &recording.to_json())
 }
