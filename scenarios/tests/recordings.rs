@@ -40,6 +40,7 @@ fn a_recording_made_now_replays_byte_for_byte() {
         let signature = outcome.signature.iter().cloned().collect();
         let text = Recording::new(plan, signature, outcome.fingerprint).to_json();
         let recording = Recording::parse(Path::new("now.json"), &text).expect("just written");
+        scenarios::validate(&recording.plan).unwrap_or_else(|problem| panic!("{}: {problem}", scenario.name));
         let again = scenarios::execute(&recording.plan, Keep::Everything);
         assert_eq!(again.fingerprint, outcome.fingerprint, "{}", scenario.name);
         assert!(scenarios::compare(&recording, &again).as_recorded);

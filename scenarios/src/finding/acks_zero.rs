@@ -52,7 +52,7 @@ fn plan(seed: u64, config: &Config) -> Plan {
     let tenth = FramePattern { from: Some(WRITER.into()), nth: 10, ..FramePattern::words("Produce") };
     let crash = Fault::Crash { node: "agent-1".into(), restart_after_ms: Some(1_000) };
     Script::new(SCENARIO.name, seed, config)
-        .worker("reader", reader)
+        .worker("c1", reader)
         .worker(WRITER, writer)
         .fault(When::Frame(tenth), crash)
         .plan()

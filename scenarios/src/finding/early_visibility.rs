@@ -52,5 +52,5 @@ fn plan(seed: u64, config: &Config) -> Plan {
         (100, aborted(&[send(0, 2), wait(1_000)])),
         final_reads(),
     ];
-    Script::new(SCENARIO.name, seed, config).worker("reader", reader).worker("writer", writer).plan()
+    Script::new(SCENARIO.name, seed, config).worker("c1", reader).worker("writer", writer).plan()
 }
