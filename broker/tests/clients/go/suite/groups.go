@@ -60,6 +60,12 @@ func (m *Member) Met(err error) {
 	m.err = err
 }
 
+func (m *Member) met() error {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.err
+}
+
 // Leave closes it, and fails the case if it met an error.
 func (m *Member) Leave() {
 	m.Close()
@@ -103,7 +109,15 @@ func UntilShared(members ...*Member) {
 		}
 		slices.Sort(owned)
 		return slices.Equal(owned, AllPartitions())
-	}, func() any { return shares() })
+	}, func() any {
+		// A member that met an error has left, or will: that says more than who owns what.
+		for at, m := range members {
+			if err := m.met(); err != nil {
+				return fmt.Sprintf("%v; member %d met: %v", shares(), at+1, err)
+			}
+		}
+		return shares()
+	})
 }
 
 // UntilCommitted waits until this offset is committed in every partition.
