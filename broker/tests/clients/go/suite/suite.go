@@ -65,10 +65,15 @@ func Get[T any](value T, err error) T {
 
 // Until looks every tenth of a second until it holds, and fails after a minute with what describe tells.
 func Until(what string, holds func() bool, describe func() any) {
-	deadline := time.Now().Add(time.Minute)
+	Within(time.Minute, what, holds, describe)
+}
+
+// Within is Until with a limit of its own.
+func Within(limit time.Duration, what string, holds func() bool, describe func() any) {
+	deadline := time.Now().Add(limit)
 	for !holds() {
 		if time.Now().After(deadline) {
-			Fail("not within a minute: %s (got %s)", what, shorten(describe()))
+			Fail("not within %v: %s (got %s)", limit, what, shorten(describe()))
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
