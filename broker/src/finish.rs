@@ -4,8 +4,8 @@
 //! to up to [`STEP`] partitions: control batch, head, producer state and aborted range change together, and the
 //! partition leaves the transaction. It is compared that the partition is in it until then: two agents that finish the
 //! same transaction would each write a marker otherwise. Then the offsets that the transaction holds pending are settled,
-//! group by group (`pending`). The last step, of either kind, completes the transaction with what it writes. Every step compares the mod
-//! revision that Prepare gave the transaction, so a late one can do nothing to the next transaction.
+//! group by group (`pending`). The last step, of either kind, completes the transaction with what it writes. Every step
+//! compares the mod revision that Prepare gave the transaction, so a late one can do nothing to the next transaction.
 
 use crate::agent::Context;
 use crate::batch::MARKER_BYTES;

@@ -40,8 +40,9 @@ impl<'a> Span<'a> {
 #[derive(Debug)]
 struct History {
     records: Vec<Arc<KeyValue>>,
-    /// Of the newest record, here so that a count of many keys looks at no record: its mod revision, and whether it is one.
+    /// Mod revision of the newest record: here, as the next, so that a count of many keys looks at no record.
     revision: i64,
+    /// The newest record is no tombstone.
     live: bool,
 }
 
