@@ -137,6 +137,9 @@ pub struct TransactionConfig {
     pub version: TransactionVersion,
     /// What happens to a transactional batch outside a transaction.
     pub outside: Outside,
+    /// What keeps requests that are older than the transaction they meet from it.
+    #[serde(skip_serializing_if = "RevisionClock::is_off")]
+    pub revision_clock: RevisionClock,
     /// When transactions that ran out of time are looked for.
     pub timeouts: Timeouts,
     /// Period of the scan that finds overdue transactions and those whose agent died after Prepare
@@ -156,6 +159,7 @@ impl Default for TransactionConfig {
         TransactionConfig {
             version: TransactionVersion::default(),
             outside: Outside::default(),
+            revision_clock: RevisionClock::default(),
             timeouts: Timeouts::default(),
             scan_interval_ms: 10_000,
             max_timeout_ms: 900_000,
@@ -284,6 +288,27 @@ pub enum Outside {
     Local,
     /// Reject (KIP-890 part 1).
     Verify,
+}
+
+/// The coordinator's revision as a logical clock: an EndTxn or a transactional batch is refused, in a way worth another try, if
+/// the transaction it meets is newer than its stamp (Bufstream 0.1.3, as far as Jepsen's report tells).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RevisionClock {
+    /// There is none.
+    #[default]
+    Off,
+    /// The stamp is the coordinator's revision as the agent reads the request: it asks for it.
+    Arrival,
+    /// The stamp is the highest revision that the agent had been told when it read the request. After a pause that is one from
+    /// before it.
+    LastKnown,
+}
+
+impl RevisionClock {
+    fn is_off(&self) -> bool {
+        *self == RevisionClock::Off
+    }
 }
 
 /// When a transaction that ran out of time is aborted.

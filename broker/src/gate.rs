@@ -14,6 +14,7 @@ use rt::time::{Instant, sleep, timeout};
 use serde::de::DeserializeOwned;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 /// Why an operation over the coordinator failed.
@@ -50,6 +51,8 @@ pub(crate) struct Gate {
     limit: Duration,
     health: Health,
     counters: Counters,
+    /// The highest revision that an answer told.
+    known: AtomicI64,
 }
 
 impl Gate {
@@ -59,20 +62,26 @@ impl Gate {
         health: Health,
         counters: Counters,
     ) -> Self {
-        Gate { coordinator, limit: Duration::from_millis(timeout_ms), health, counters }
+        Gate { coordinator, limit: Duration::from_millis(timeout_ms), health, counters, known: AtomicI64::new(0) }
     }
 
     /// Reads `ranges` (at most [`TXN_OPS_MAX`]) at one revision.
     pub(crate) async fn read(&self, ranges: Vec<Range>) -> Result<Snapshot, CoordinatorError> {
         debug_assert!(ranges.len() <= TXN_OPS_MAX);
         let success = ranges.into_iter().map(Op::Range).collect();
-        let answer = self.bounded(self.coordinator.txn(Txn { success, ..Txn::default() })).await?;
-        Ok(Snapshot::of(answer))
+        Ok(Snapshot::of(self.txn(Txn { success, ..Txn::default() }).await?))
     }
 
     /// Reads one range.
     pub(crate) async fn range(&self, range: Range) -> Result<RangeResponse, CoordinatorError> {
-        self.bounded(self.coordinator.range(range)).await
+        let answer = self.bounded(self.coordinator.range(range)).await?;
+        self.known.fetch_max(answer.revision, Ordering::Relaxed);
+        Ok(answer)
+    }
+
+    /// The highest revision of the coordinator that a read or write of this agent has told.
+    pub(crate) fn last_known(&self) -> i64 {
+        self.known.load(Ordering::Relaxed)
     }
 
     /// Applies `success` if all compares hold; `None` if they do not.
@@ -85,8 +94,7 @@ impl Gate {
         success: Vec<Op>,
     ) -> Result<Option<TxnResponse>, CoordinatorError> {
         debug_assert!(success.len() <= TXN_OPS_MAX && compares.len() <= TXN_OPS_MAX);
-        let answer =
-            self.bounded(self.coordinator.txn(Txn { compares, success, failure: Vec::new() })).await?;
+        let answer = self.txn(Txn { compares, success, failure: Vec::new() }).await?;
         Ok(answer.succeeded.then_some(answer))
     }
 
@@ -100,8 +108,14 @@ impl Gate {
     ) -> Result<Result<TxnResponse, Snapshot>, CoordinatorError> {
         debug_assert!([compares.len(), success.len(), ranges.len()].iter().all(|n| *n <= TXN_OPS_MAX));
         let failure = ranges.into_iter().map(Op::Range).collect();
-        let answer = self.bounded(self.coordinator.txn(Txn { compares, success, failure })).await?;
+        let answer = self.txn(Txn { compares, success, failure }).await?;
         Ok(if answer.succeeded { Ok(answer) } else { Err(Snapshot::of(answer)) })
+    }
+
+    async fn txn(&self, txn: Txn) -> Result<TxnResponse, CoordinatorError> {
+        let answer = self.bounded(self.coordinator.txn(txn)).await?;
+        self.known.fetch_max(answer.revision, Ordering::Relaxed);
+        Ok(answer)
     }
 
     pub(crate) async fn lease_grant(&self, ttl_s: i64) -> Result<i64, CoordinatorError> {

@@ -23,6 +23,7 @@
 //! * `connection`, `wire`, `api`: the door. Limits, lengths checked before anything is decoded, one file per API
 //! * `topics`, `topic_config`, `deletion`, `routing`: names, settings, their end, and places
 
+mod age;
 mod agent;
 mod api;
 mod append;
@@ -71,7 +72,7 @@ mod writer;
 
 pub use agent::Agent;
 pub use config::{
-    AgentConfig, ExpirationConfig, GroupConfig, Outside, Routing, Timeouts, TransactionConfig,
+    AgentConfig, ExpirationConfig, GroupConfig, Outside, RevisionClock, Routing, Timeouts, TransactionConfig,
     TransactionVersion,
 };
 pub use coordinator::Coordinator;

@@ -3,6 +3,7 @@
 //! Pending offsets belong to a group, a producer and an epoch; those of an older epoch go when the first of a newer one
 //! come. [`settle`] is a step between Prepare and Complete, bounded, done once and by any agent, as markers are.
 
+use crate::age;
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Compare, KeyValue, Op, Range, RangeResponse};
@@ -21,6 +22,8 @@ pub(crate) struct Committer<'a> {
     pub(crate) producer_id: i64,
     pub(crate) epoch: i16,
     pub(crate) group: &'a str,
+    /// The number of the transaction, if its client tells it (see `age`).
+    pub(crate) number: Option<i64>,
 }
 
 impl Committer<'_> {
@@ -63,13 +66,16 @@ pub(crate) async fn list(context: &Context, committer: &Committer<'_>) -> Result
         committer.finish_found(context);
         return Ok(Attempt::Refused(ResponseError::ConcurrentTransactions));
     }
+    if let Err(error) = age::may_join(state, committer.number) {
+        return Ok(Attempt::Refused(error));
+    }
     let begin = state.phase != Phase::Ongoing;
     if !begin && listed.value().is_some() {
         return Ok(Attempt::Done);
     }
     let mut ops = vec![committer.joining()];
     if begin {
-        ops.push(Op::put(key.clone(), codec::encode(&state.begun())));
+        ops.push(Op::put(key.clone(), codec::encode(&state.begun(committer.number))));
     }
     rt::preempt("add-offsets.before-commit").await;
     let guard = vec![Compare::unchanged(key, stored.revision())];
@@ -105,6 +111,9 @@ pub(crate) async fn hold(
         return Ok(settled);
     }
     if let Err(error) = group::may_commit(head.value(), state.value(), claim, offsets::partitions(rows)) {
+        return Ok(Attempt::Refused(error));
+    }
+    if let Some(Err(error)) = stored.value().map(|state| age::may_join(state, committer.number)) {
         return Ok(Attempt::Refused(error));
     }
     let outside = context.config.transactions.outside;
@@ -146,7 +155,7 @@ pub(crate) async fn hold(
         ops.push(committer.joining());
     }
     if let Some(state) = begins {
-        ops.push(Op::put(txn_key, codec::encode(&state.begun())));
+        ops.push(Op::put(txn_key, codec::encode(&state.begun(committer.number))));
     }
     rt::preempt("txn-offset-commit.before-commit").await;
     let Some(revision) = offsets::write(context, compares, ops, guard, tried).await? else {

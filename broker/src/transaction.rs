@@ -22,9 +22,11 @@ use serde::{Deserialize, Serialize};
 const EPOCH_MAX: i16 = i16::MAX - 1;
 /// No epoch.
 const NONE: i16 = -1;
+/// No number of a transaction.
+const NO_NUMBER: i64 = -1;
 
-/// A transactional id's state. It holds nothing that tells one transaction of an epoch from the next: what does is the
-/// mod revision of its key.
+/// A transactional id's state. Without a number it holds nothing that tells one transaction of an epoch from the next: what
+/// does is the mod revision of its key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TxnState {
     pub(crate) producer_id: i64,
@@ -40,6 +42,8 @@ pub(crate) struct TxnState {
     pub(crate) version: TransactionVersion,
     pub(crate) timeout_ms: i32,
     pub(crate) phase: Phase,
+    /// The number of the last transaction, if its client numbers them (see `age`); -1 if there was none.
+    pub(crate) number: i64,
 }
 
 /// Kafka's transaction states, with Kafka's names.
@@ -110,11 +114,13 @@ impl TxnState {
             version: TransactionVersion::V1,
             timeout_ms,
             phase: Phase::Empty,
+            number: NO_NUMBER,
         }
     }
 
-    pub(crate) fn begun(&self) -> Self {
-        TxnState { phase: Phase::Ongoing, ..self.clone() }
+    /// The next transaction, of this number.
+    pub(crate) fn begun(&self, number: Option<i64>) -> Self {
+        TxnState { phase: Phase::Ongoing, number: number.unwrap_or(NO_NUMBER), ..self.clone() }
     }
 
     /// An end of `version`. Version 2 moves the epoch on, so the markers carry the new one.
@@ -358,6 +364,7 @@ pub(crate) fn init(state: &TxnState, expected: Option<(i64, i16)>, timeout_ms: i
             last_epoch: epoch.unwrap_or(NONE),
             timeout_ms,
             phase: Phase::Empty,
+            number: NO_NUMBER,
             ..state.clone()
         }),
         _ => Init::Refuse(ResponseError::ProducerFenced),

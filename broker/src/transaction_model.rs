@@ -67,7 +67,7 @@ impl Model {
     fn send(&mut self) {
         let (producer_id, epoch) = self.held;
         match admit(V2, Outside::Implicit, Some(&self.state), false, producer_id, epoch) {
-            Admission::Join { begin: true } => self.state = self.state.begun(),
+            Admission::Join { begin: true } => self.state = self.state.begun(None),
             Admission::Join { begin: false } => {}
             // Out of time, and the client does not know yet.
             Admission::Refuse(error) => assert_eq!(error, self.stale_error()),

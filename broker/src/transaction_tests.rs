@@ -115,8 +115,8 @@ fn the_last_epoch_rotates_the_producer_id() {
 
 #[test]
 fn one_epochs_transactions_look_alike() {
-    let first = state(2, Empty).begun();
-    let second = first.prepared(V1, true).completed(true).begun();
+    let first = state(2, Empty).begun(None);
+    let second = first.prepared(V1, true).completed(true).begun(None);
     assert_eq!(first, second, "or the defect state-compare could not tell the story it is there to tell");
 }
 
@@ -244,7 +244,7 @@ fn the_last_epochs_end_rotates_the_producer_id_and_knows_its_retry() {
         assert_eq!(other_way, End::Refuse(ResponseError::InvalidTxnState));
         let unmapped = End::Refuse(ResponseError::InvalidProducerIdMapping);
         assert_eq!(end(V2, Some(&fresh), PID, 32_765, committed), unmapped);
-        assert_eq!(end(V2, Some(&fresh.begun()), PID, 32_766, committed), fenced(), "its next has begun");
+        assert_eq!(end(V2, Some(&fresh.begun(None)), PID, 32_766, committed), fenced(), "its next has begun");
         assert_eq!(init(&fresh, Some((PID, 32_766)), 5), Init::Repeat);
     }
     let End::Decide(before) = end(V2, Some(&state(32_765, Ongoing)), PID, 32_765, true) else {
@@ -334,7 +334,7 @@ fn a_batch_of_version_2_joins_whatever_the_outside_setting() {
 fn a_late_end_of_version_2_does_nothing_to_the_next_transaction() {
     let first = state(5, Ongoing);
     let End::Decide(prepared) = end(V2, Some(&first), PID, 5, true) else { panic!("decided") };
-    let next = prepared.completed(true).begun();
+    let next = prepared.completed(true).begun(None);
     for committed in [true, false] {
         assert_eq!(end(V2, Some(&next), PID, 5, committed), fenced());
     }

@@ -7,7 +7,7 @@ use crate::outcome::Outcome;
 use crate::plan::{Commits, Life, Op, Plan};
 use crate::workload::{self, Reader};
 use crate::{
-    down, explain, false_fence, ground, group, looker, member, oracle, queue, story, torn_offsets, watcher,
+    attribution, down, explain, false_fence, ground, group, looker, member, oracle, queue, story, torn_offsets, watcher,
 };
 use check::{FinalReads, Status};
 use client::IsolationLevel;
@@ -238,11 +238,14 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
     if run.end != sim::run::End::Done {
         failures.push(format!("the run did not end by itself: {:?}", run.end));
     }
+    let others = &about_the_log.anomalies;
+    let attribution = attribution::attribute(&verdict, &history, &decisions, facts, &run.trace, others);
     let mut anomalies = explain::anomalies(&verdict, &decisions, &facts.facts, plan.config.queue.is_some());
     anomalies.extend(about_the_log.anomalies.into_iter().map(|(name, words)| format!("{name}  {words}")));
     Outcome {
         signature,
         anomalies,
+        attribution,
         story: story::tell(&decisions, &run.trace, &run.nodes),
         summary: match plan.config.queue {
             Some(_) => check::exercised(&history).to_string(),

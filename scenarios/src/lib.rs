@@ -9,6 +9,7 @@
 //! * [`cluster`]: agents, coordinator and object store on machines of their own; [`execute_with`] takes other agents
 
 mod abort;
+mod attribution;
 mod auto_commit;
 mod close;
 pub mod cluster;
@@ -29,6 +30,8 @@ mod http;
 mod life;
 mod log;
 mod looker;
+pub mod matrix;
+mod mechanism;
 mod member;
 mod nemesis;
 mod oracle;
@@ -45,6 +48,7 @@ mod safe_ground;
 mod safe_ground_groups;
 mod scenario;
 pub mod serve;
+mod stale_requests;
 mod storm;
 mod story;
 mod torn_offsets;
@@ -52,10 +56,12 @@ mod torn_transaction_random;
 mod watcher;
 mod workload;
 
+pub use attribution::Attribution;
 pub use config::{Config, Members, Profile};
 pub use coordinator::EtcdCoordinator;
 pub use execute::{execute, execute_to_tell, execute_with};
 pub use host_port::HostPort;
+pub use mechanism::{Face, Mechanism};
 pub use outcome::{Comparison, Outcome, compare, validate, variant_name};
 pub use plan::{Commits, Decision, Life, Micro, Op, Operation, Plan, Queued, Recording, Send};
 pub use preset::{Preset, presets};

@@ -32,6 +32,8 @@ pub(crate) enum Work {
         number: u64,
         /// Key, value, and offset if acknowledged. When complete, only those handed to the producer.
         sends: Vec<(u32, u64, Option<i64>)>,
+        /// When the commit was asked for.
+        commit_invoked_ns: Option<u64>,
     },
     /// A record outside transactions: key, value, and offset once acknowledged.
     Send {
@@ -200,9 +202,12 @@ pub(crate) fn history(facts: &[Fact]) -> History {
         };
         history.push(fact.process, fact.status, function, fact.at_ns);
         match &fact.work {
-            Work::Txn { sends, .. } => {
+            Work::Txn { sends, commit_invoked_ns, .. } => {
                 for (key, value, offset) in sends {
                     history.send(atom(*key), value_atom(*value), offset.map_or(Ack::None, Ack::At));
+                }
+                if let Some(time_ns) = commit_invoked_ns {
+                    history.set_commit_invoked(*time_ns);
                 }
             }
             Work::Send { key, value, offset } => {

@@ -5,6 +5,7 @@
 //! first trace, was told; and since offsets are dense, a missing event shows as an offset that nobody accounts for: a
 //! decision over such a gap is not judged.
 
+use crate::mechanism::{Face, Mechanism};
 use check::oracle::{Append, End, Intent, Marker, WrongDecision, wrong_decisions};
 use sim::trace::{Entry, Field};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,8 @@ pub(crate) struct Decision {
     pub(crate) committed: bool,
     /// The event of the decision; the marker's, if nobody told the decision.
     pub(crate) event: u64,
+    /// How it came about, if it is known.
+    pub(crate) mechanism: Option<Mechanism>,
 }
 
 /// Everything the oracle needs, gathered in one pass.
@@ -33,6 +36,8 @@ struct Evidence {
     prepared: BTreeMap<i64, (u64, bool)>,
     /// The revision of the decision behind each marker.
     decided_at: Vec<i64>,
+    /// By producer and transaction: when its client was told of its end.
+    told: BTreeMap<(String, u64), u64>,
 }
 
 /// Wrong decisions in a trace, in the order of their markers.
@@ -48,7 +53,8 @@ pub(crate) fn judge(trace: &[Entry]) -> Vec<Decision> {
             let marker = &evidence.markers[wrong.marker];
             let decided = evidence.prepared.get(&evidence.decided_at[wrong.marker]);
             let event = decided.map_or(wrong.event, |decided| decided.0);
-            Decision { partition: marker.partition.clone(), committed: marker.committed, event, wrong }
+            let mechanism = evidence.mechanism(&wrong, marker);
+            Decision { partition: marker.partition.clone(), committed: marker.committed, event, mechanism, wrong }
         })
         .collect()
 }
@@ -87,8 +93,12 @@ impl Evidence {
                 succeeded: false,
                 event,
             }),
-            "producer.end" if entry.text("outcome") == "ok" => {
+            "producer.end" => {
                 let (producer, transaction) = (entry.text("id"), number(entry, "txn") as u64);
+                self.told.entry((producer.clone(), transaction)).or_insert(event);
+                if entry.text("outcome") != "ok" {
+                    return;
+                }
                 let is_it = |end: &&mut End| end.producer == producer && end.transaction == transaction;
                 if let Some(end) = self.ends.iter_mut().rev().find(is_it) {
                     end.succeeded = true;
@@ -122,6 +132,46 @@ impl Evidence {
                 marker.event = marker.event.min(*event);
             }
         }
+    }
+
+    /// How a wrong decision came about. What asked for an end is a request that its client had sent: if not one of a later
+    /// transaction, then one of an earlier.
+    fn mechanism(&self, wrong: &WrongDecision, marker: &Marker) -> Option<Mechanism> {
+        if marker.by_coordinator {
+            return None;
+        }
+        let of = |producer: &str, number: u64| producer == wrong.producer && number == wrong.transaction;
+        let told = self.told.get(&(wrong.producer.clone(), wrong.transaction));
+        let appended = |offset: &i64| self.batches.get(&(marker.partition.clone(), *offset));
+        let is_late = |offset: &i64| appended(offset).zip(told).is_some_and(|((_, at), told)| at > told);
+        if wrong.offsets.iter().any(is_late) {
+            return Some(Mechanism::DelayedProduce);
+        }
+        let by_a_later_one = self.ends.iter().any(|end| {
+            end.producer == wrong.producer
+                && end.transaction > wrong.transaction
+                && end.committed == marker.committed
+                && end.event <= marker.event
+        });
+        if by_a_later_one {
+            return Some(Mechanism::HangingTransaction);
+        }
+        let goes_on = self
+            .intents
+            .iter()
+            .any(|intent| of(&intent.producer, intent.transaction) && intent.event > marker.event);
+        let end = self.ends.iter().rfind(|end| of(&end.producer, end.transaction));
+        let committed = end.filter(|end| end.committed).map(|end| end.succeeded);
+        let aborted = end.is_some_and(|end| !end.committed);
+        Some(Mechanism::StaleEnd(match (marker.committed, committed) {
+            (true, Some(true)) => Face::CommitSplit,
+            (true, _) if !aborted => Face::UnendedVisible,
+            (true, _) if goes_on => Face::AbortTorn,
+            (true, _) => Face::AbortVisible,
+            (false, Some(true)) if goes_on => Face::CommitTorn,
+            (false, Some(true)) => Face::CommitLost,
+            (false, _) => Face::AbortEarly,
+        }))
     }
 
     /// Appends whose payload somebody saw.

@@ -1,5 +1,6 @@
 //! What came of a run, and how it compares with what was expected or recorded.
 
+use crate::attribution::Attribution;
 use crate::config::Config;
 use crate::plan::{Op, Plan, Queued, Recording};
 use crate::scenario::{self, Expect, Reading};
@@ -17,6 +18,8 @@ pub struct Outcome {
     pub signature: BTreeSet<String>,
     /// Every anomaly, a line each.
     pub anomalies: Vec<String>,
+    /// What made them.
+    pub attribution: Attribution,
     /// How the first came about, a line a step.
     pub story: Vec<String>,
     /// What the run exercised, in a line.
@@ -174,5 +177,6 @@ pub fn variant_name(variant: Variant) -> &'static str {
         Variant::Java4 => "java-4 (TV2)",
         Variant::FranzGo118 => "franz-go-1.18 (TV1)",
         Variant::FranzGo1214 => "franz-go-1.21.4 (TV2)",
+        Variant::Numbered => "java-3.8 with numbered transactions (TV1)",
     }
 }

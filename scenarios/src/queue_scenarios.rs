@@ -90,6 +90,8 @@ fn world(choices: &Choices, config: &Config) -> Config {
     drawn.transactional_ids = config.transactional_ids.clone();
     drawn.agent.transactions.scan_interval_ms = 1_000;
     drawn.agent.lease_ttl_s = 2;
+    // One that may join while the others are at work.
+    drawn.spare_agents = choices.world("world.spares", 0, 0).below(2) as u32;
     if choices.world("world.cloud", 0, 0).chance(0.5) {
         let cloud = Config::default();
         (drawn.coordinator, drawn.storage) = (cloud.coordinator, cloud.storage);

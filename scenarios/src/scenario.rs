@@ -90,11 +90,14 @@ impl Expect {
 
 /// All scenarios: the scripts of findings, and those that stand for themselves.
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
-    crate::finding::all().iter().map(|finding| &finding.scenario).chain(STANDING)
+    let findings = crate::finding::all().iter().map(|finding| &finding.scenario);
+    let faces = crate::finding::faces().iter().map(|face| &face.scenario);
+    findings.chain(faces).chain(STANDING)
 }
 
 const STANDING: &[Scenario] = &[
     crate::torn_transaction_random::SCENARIO,
+    crate::stale_requests::SCENARIO,
     crate::explore::SCENARIO,
     crate::safe_ground::SCENARIO,
     crate::safe_ground_groups::SCENARIO,
@@ -171,6 +174,29 @@ pub fn switches() -> &'static [Switch] {
             name: "outside-verify",
             what: "agents refuse a record whose partition is not in the transaction (KIP-890 part 1)",
             apply: |config| config.agent.transactions.outside = broker::Outside::Verify,
+        },
+        Switch {
+            name: "tv2-broker",
+            what: "brokers speak the second transaction protocol, and verify what clients of the old one send (Kafka 4)",
+            apply: |config| {
+                config.agent.transactions.version = broker::TransactionVersion::V2;
+                config.agent.transactions.outside = broker::Outside::Verify;
+            },
+        },
+        Switch {
+            name: "revision-clock",
+            what: "agents stamp requests with the coordinator's revision as they read them; newer transactions refuse them",
+            apply: |config| config.agent.transactions.revision_clock = broker::RevisionClock::Arrival,
+        },
+        Switch {
+            name: "revision-clock-last-known",
+            what: "the same with the highest revision that the agent had been told: after a pause, one from before it",
+            apply: |config| config.agent.transactions.revision_clock = broker::RevisionClock::LastKnown,
+        },
+        Switch {
+            name: "numbered",
+            what: "the client is a modified Java 3.8 that says which transaction a request is of, in a tagged field",
+            apply: |config| config.client = Variant::Numbered,
         },
         Switch {
             name: "default-timeouts",

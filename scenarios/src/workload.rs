@@ -104,15 +104,16 @@ impl Transactions {
             None => self.new_client().await,
         };
         let invoked = sends.iter().map(|send| (send.key, send.value, None)).collect();
-        let invoked = Work::Txn { number: 0, sends: invoked };
+        let invoked = Work::Txn { number: 0, sends: invoked, commit_invoked_ns: None };
         self.log.add(client.process, &client.name, Status::Invoke, invoked, None);
-        let mut attempt = Attempt { number: 0, sends: Vec::new(), goes_on: true };
+        let mut attempt = Attempt { number: 0, sends: Vec::new(), commit_invoked_ns: None, goes_on: true };
         let (status, error) = attempt.run(&client.producer, sends, offset, end).await;
         self.log.acknowledge(&client.name, client.sent, &attempt.sends);
         client.sent += attempt.sends.len() as u64;
-        let done = Work::Txn { number: attempt.number, sends: attempt.sends };
+        let Attempt { number, sends, commit_invoked_ns, goes_on } = attempt;
+        let done = Work::Txn { number, sends, commit_invoked_ns };
         self.log.add(client.process, &client.name, status, done, error.map(|error| error.to_string()));
-        if attempt.goes_on {
+        if goes_on {
             self.client = Some(client);
         }
     }
@@ -141,6 +142,8 @@ struct Attempt {
     number: u64,
     /// Records handed to the producer, with their offsets once acknowledged.
     sends: Vec<(u32, u64, Option<i64>)>,
+    /// When the commit was asked for.
+    commit_invoked_ns: Option<u64>,
     /// Whether the producer can be used again.
     goes_on: bool,
 }
@@ -175,6 +178,7 @@ impl Attempt {
                 (Status::Fail, aborted.err())
             }
             Decision::Commit | Decision::CommitAfter(_) | Decision::CommitUnawaited => {
+                self.commit_invoked_ns = Some(rt::time::Instant::now().as_nanos());
                 match producer.commit_transaction().await {
                     Ok(()) => (Status::Ok, None),
                     Err(error) if error.is_definite() => {

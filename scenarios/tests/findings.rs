@@ -3,8 +3,8 @@
 
 mod support;
 
-use scenarios::{Config, Keep, Plan, finding};
-use sim::fault::{Fault, Scheduled, When};
+use scenarios::{Config, Face, Keep, Mechanism, Plan, Reading, finding};
+use sim::fault::{Fault, FramePattern, Scheduled, When};
 use support::{run, seeds};
 
 #[test]
@@ -22,6 +22,60 @@ fn no_seed_of_any_script_shows_anything_with_the_fix() {
         let caught = run(&finding.scenario, &finding.world(true), seeds(1..21).0);
         assert_eq!(caught, 0, "{}", finding.scenario.name);
     }
+}
+
+/// Every row of jepsen.md E9, and S1 to S10: what it shows, and that the oracle names what made it.
+#[test]
+fn every_face_of_a_late_request_shows_and_is_attributed() {
+    let of_findings = [
+        ("torn-transaction", Some(Mechanism::StaleEnd(Face::AbortTorn))),
+        ("hanging-transaction", Some(Mechanism::HangingTransaction)),
+        ("delayed-produce", Some(Mechanism::DelayedProduce)),
+        ("sequence-reuse", Some(Mechanism::SequenceReuse)),
+        ("stale-init", Some(Mechanism::StaleInit)),
+    ];
+    let faces = finding::faces().iter().map(|face| (face.scenario.name, face.mechanism));
+    for (name, mechanism) in of_findings.into_iter().chain(faces) {
+        let scenario = scenarios::find(name).expect("a known script");
+        let world = (scenario.config)();
+        for seed in seeds(1..21).0 {
+            let outcome = scenarios::execute(&(scenario.plan)(seed, &world), Keep::Events);
+            let reading = outcome.reading(&(scenario.expect)(&world));
+            assert_ne!(reading, Reading::Unexpected, "{name} {seed}: {:?} {:?}", outcome.anomalies, outcome.vacuous);
+            let attribution = outcome.attribution;
+            let named: Vec<Mechanism> = attribution.mechanisms.into_iter().collect();
+            assert_eq!(named, Vec::from_iter(mechanism), "{name} {seed}");
+            assert_eq!(attribution.unexplained, Vec::<String>::new(), "{name} {seed}");
+        }
+    }
+}
+
+#[test]
+fn no_face_shows_with_the_second_protocol_or_a_strict_client() {
+    for face in finding::faces() {
+        for switch in ["tv2", "strict"] {
+            let mut world = (face.scenario.config)();
+            let switch = scenarios::switches().iter().find(|known| known.name == switch).expect("a known switch");
+            (switch.apply)(&mut world);
+            assert_eq!(run(&face.scenario, &world, seeds(1..6).0), 0, "{}", face.scenario.name);
+        }
+    }
+}
+
+/// One fault catches a frame; another that waited for it catches the next one like it, and what only waits for it happens.
+#[test]
+fn what_waits_for_one_frame_does_not_miss_it_for_another() {
+    let scenario = scenarios::find("torn-transaction").expect("a known script");
+    let mut plan = (scenario.plan)(1, &(scenario.config)());
+    let end = || FramePattern::words("EndTxn commit id=jt1");
+    let late = |id| Scheduled::from_start(id, Fault::Delay { frame: end(), by_ms: 5 });
+    let pause = Fault::Pause { node: "c1".into(), for_ms: 5 };
+    plan.faults = vec![late(1), late(2), Scheduled { id: 3, when: When::Frame(end()), fault: pause }];
+    let outcome = scenarios::execute(&plan, Keep::Story);
+    assert_eq!(outcome.vacuous, Vec::<String>::new());
+    let delayed = outcome.trace.iter().filter(|entry| entry.name == "net.delayed").map(|entry| entry.text("label"));
+    let first_two = ["EndTxn commit id=jt1 txn=1 try=1", "EndTxn commit id=jt1 txn=2 try=1"];
+    assert_eq!(delayed.collect::<Vec<_>>(), first_two);
 }
 
 /// An agent answers when a record is durable, whether it is asked to wait for one replica or for all.

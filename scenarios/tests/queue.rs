@@ -7,6 +7,7 @@ use check::case::{self, Case};
 use check::{Function, Op as HistoryOp, Status, jepsen};
 use client::Variant;
 use scenarios::{Config, Keep, Op, Outcome, Queued, Scenario, SubVia};
+use sim::fault::Fault;
 use std::collections::BTreeSet;
 use support::{run, seeds};
 
@@ -36,6 +37,19 @@ fn clean(switches: &[&str]) {
 #[test]
 fn nothing_goes_wrong_in_transactions_of_consumers_that_assign() {
     clean(&[]);
+}
+
+/// In half of the short runs there is a spare agent, and in some of them it joins.
+#[test]
+fn a_spare_agent_joins_in_some_short_runs() {
+    let scenario = scenario("queue-short");
+    let plans = (0..100).map(|seed| (scenario.plan)(seed, &world(scenario.name, &[])));
+    let (mut spares, mut joins) = (0, 0);
+    for plan in plans {
+        spares += plan.config.spare_agents;
+        joins += plan.faults.iter().filter(|scheduled| matches!(scheduled.fault, Fault::Start { .. })).count();
+    }
+    assert!((30..70).contains(&spares) && joins > 5, "{spares} spares, {joins} join");
 }
 
 #[test]

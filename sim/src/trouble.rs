@@ -161,27 +161,21 @@ impl World {
         if trouble.frames.is_empty() {
             return Verdict::Pass;
         }
-        let nodes = self.nodes.borrow();
-        let mut matched = None;
-        for (index, armed) in trouble.frames.iter_mut().enumerate() {
-            let pattern = &armed.pattern;
-            let is_end = |end: &Option<String>, id| end.as_ref().is_none_or(|name| name == nodes.name(id));
-            if is_end(&pattern.from, frame.from)
-                && is_end(&pattern.to, frame.to)
-                && matches(&pattern.words, frame.label)
-            {
-                armed.seen += 1;
-                if armed.seen == pattern.nth && matched.is_none() {
-                    matched = Some(index);
+        let mut caught = None;
+        for armed in self.matched(&mut trouble, frame) {
+            match armed.response {
+                Response::Act(action) => self.actions.borrow_mut().push_back(action),
+                response if caught.is_none() => caught = Some(response),
+                // One fault catches a frame. Another that would have waits for the next such frame.
+                response => {
+                    let seen = armed.pattern.nth - 1;
+                    trouble.frames.push(ArmedFrame { seen, response, ..armed });
                 }
             }
         }
-        let Some(index) = matched else { return Verdict::Pass };
-        let (verdict, fault) = match trouble.frames.remove(index).response {
-            Response::Act(action) => {
-                self.actions.borrow_mut().push_back(action);
-                return Verdict::Pass;
-            }
+        let Some(response) = caught else { return Verdict::Pass };
+        let (verdict, fault) = match response {
+            Response::Act(_) => return Verdict::Pass,
             Response::Hold { fault, hold, until } => {
                 drop(trouble);
                 self.arm(&until, Action::Release(hold));
@@ -198,6 +192,21 @@ impl World {
         };
         self.trouble.borrow_mut().landed.insert(fault);
         verdict
+    }
+
+    /// Takes out what waits for this very frame.
+    fn matched(&self, trouble: &mut Trouble, frame: &FrameSeen<'_>) -> Vec<ArmedFrame> {
+        let nodes = self.nodes.borrow();
+        let is_end = |end: &Option<String>, id| end.as_ref().is_none_or(|name| name == nodes.name(id));
+        let is_due = |armed: &mut ArmedFrame| {
+            let pattern = &armed.pattern;
+            let fits = is_end(&pattern.from, frame.from)
+                && is_end(&pattern.to, frame.to)
+                && matches(&pattern.words, frame.label);
+            armed.seen += u32::from(fits);
+            fits && armed.seen == pattern.nth
+        };
+        trouble.frames.extract_if(.., is_due).collect()
     }
 
     /// Strikes what waits for this event.

@@ -2,6 +2,7 @@
 //! partitions; `pending` does the work.
 
 use super::{fenced_since, refuse};
+use crate::age;
 use crate::agent::Context;
 use crate::layout;
 use crate::offsets::Attempt;
@@ -35,6 +36,7 @@ async fn add(context: &Context, request: &AddOffsetsToTxnRequest) -> Result<(), 
         producer_id: request.producer_id.0,
         epoch: request.producer_epoch,
         group: &request.group_id,
+        number: age::number(&request.unknown_tagged_fields),
     };
     let mut patience = context.patience();
     loop {

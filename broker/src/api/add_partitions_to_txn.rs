@@ -1,6 +1,7 @@
 //! AddPartitionsToTxn (24), versions 0 to 3: kafka.md 1.8 and 3.3. Versions 4 and 5 are between brokers.
 
 use super::{fenced_since, refuse};
+use crate::age;
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Compare, Op, Range, TXN_OPS_MAX};
@@ -148,6 +149,10 @@ async fn step<'a>(
         context.steward.finish(Prepared { transactional_id: id.to_string(), known: None });
         return Ok(Err(Refusal::All(ResponseError::ConcurrentTransactions)));
     }
+    let number = age::number(&request.unknown_tagged_fields);
+    if let Err(error) = age::may_join(state, number) {
+        return Ok(Err(Refusal::All(error)));
+    }
     let begin = state.phase != Phase::Ongoing;
     let listed: BTreeSet<_> = now.next().kvs.into_iter().map(|kv| kv.key).collect();
     let missing: Vec<_> = wanted.iter().filter(|part| begin || !listed.contains(*part)).collect();
@@ -157,7 +162,7 @@ async fn step<'a>(
     let part = codec::encode(&TxnPart { added_ms: wall_ms() });
     let mut ops: Vec<Op> = missing.iter().take(STEP).map(|k| Op::put((*k).clone(), part.clone())).collect();
     if begin {
-        ops.push(Op::put(key.clone(), codec::encode(&state.begun())));
+        ops.push(Op::put(key.clone(), codec::encode(&state.begun(number))));
     }
     rt::preempt("add-partitions.before-commit").await;
     let guard = vec![Compare::unchanged(key, stored.revision())];

@@ -6,6 +6,7 @@
 //! protocol, and with it comes KAFKA-17754 (findings.md, finding 9).
 
 use super::{fenced_since, refuse};
+use crate::age::{self, Stamp};
 use crate::agent::Context;
 use crate::config::TransactionVersion;
 use crate::coordinator::Range;
@@ -73,9 +74,11 @@ async fn end(
         return Err(ResponseError::InvalidRequest);
     }
     let mut patience = context.patience_for(context.config.end_txn_limit_ms);
+    let stamp = Stamp::take(context, &request.transactional_id, &mut patience).await;
+    let stamp = stamp.map_err(|fault| fault.coordinator_error())?;
     let mut changed = false;
     loop {
-        match attempt(context, rules, request).await {
+        match attempt(context, rules, request, stamp).await {
             Ok(Attempt::Answer(answer)) => {
                 rt::mark!(sometimes, "an end was decided after a failed compare", changed && answer.is_ok());
                 return answer;
@@ -98,6 +101,7 @@ async fn attempt(
     context: &Context,
     rules: TransactionVersion,
     request: &EndTxnRequest,
+    stamp: Stamp,
 ) -> Result<Attempt, Fault> {
     let id = request.transactional_id.as_str();
     let key = layout::txn(id);
@@ -105,7 +109,14 @@ async fn attempt(
     let producer_id = request.producer_id.0;
     let current = stored.value().map(|state| state.epoch).filter(|_| context.config.defects.unfenced_end);
     let epoch = current.map_or(request.producer_epoch, |current| current.max(request.producer_epoch));
+    let number = age::number(&request.unknown_tagged_fields);
+    if let Some(Err(error)) = stored.value().map(|state| age::may_end(state, number)) {
+        return Ok(Attempt::Answer(Err(error)));
+    }
     let mut prepared = match transaction::end(rules, stored.value(), producer_id, epoch, request.committed) {
+        End::Decide(_) if stamp.is_before(stored.revision()) => {
+            return Ok(Attempt::Answer(Err(ResponseError::ConcurrentTransactions)));
+        }
         End::Decide(prepared) => prepared,
         End::Already => {
             let held = stored.value().map_or(NOBODY, TxnState::held);

@@ -27,7 +27,13 @@ pub(super) async fn handle(
     match granted {
         Ok((producer_id, epoch)) => {
             let id = request.transactional_id.as_ref().map_or("", |id| id.as_str());
-            rt::event!("init_producer_id", transactional_id = id, producer_id = producer_id, epoch = epoch);
+            rt::event!(
+                "init_producer_id",
+                transactional_id = id,
+                producer_id = producer_id,
+                epoch = epoch,
+                bump = request.producer_id.0 >= 0,
+            );
             InitProducerIdResponse::default()
                 .with_producer_id(ProducerId(producer_id))
                 .with_producer_epoch(epoch)
@@ -112,7 +118,8 @@ async fn attempt(
     rt::preempt("init-producer-id.before-commit").await;
     let guards = vec![Compare::unchanged(key.clone(), stored.revision())];
     if fence {
-        let prepared = finish::prepare(context, id, next, "fencing", guards, Vec::new()).await?;
+        let by = if expected.is_some() { "bump" } else { "fencing" };
+        let prepared = finish::prepare(context, id, next, by, guards, Vec::new()).await?;
         return Ok(prepared.map(|_| Err(ResponseError::ConcurrentTransactions)));
     }
     let granted =

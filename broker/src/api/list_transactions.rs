@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn unknown_states_are_told_and_match_nothing() {
-        let state = TxnState::first(7, 60_000).begun();
+        let state = TxnState::first(7, 60_000).begun(None);
         let asked = |filters: &[&'static str]| {
             let request = ListTransactionsRequest::default().with_state_filters(names(filters));
             (passes(&request, &state), unknown_states(&request))

@@ -1,6 +1,7 @@
 //! Produce (0), versions 3 to 12: kafka.md 1.4. The wire side; `append` does the work.
 
 use super::refuse;
+use crate::age::{self, Stamp};
 use crate::agent::Context;
 use crate::append::{self, Claim, GROUP, Placed, Submission};
 use crate::batch;
@@ -80,9 +81,21 @@ async fn execute(context: &Context, version: i16, request: &ProduceRequest) -> V
     }
     let id = request.transactional_id.as_ref().filter(|_| !transactional.is_empty());
     let rules = context.config.transactions.version.of_request(version, V2_SINCE);
-    let claim = id.map(|id| Claim { transactional_id: id.as_str(), rules });
     let limit_ms = context.config.request_limit_ms.min(request.timeout_ms.max(0) as u64);
     let mut patience = context.patience_for(limit_ms);
+    let claim = match id.map(|id| id.as_str()) {
+        None => None,
+        Some(transactional_id) => match Stamp::take(context, transactional_id, &mut patience).await {
+            Ok(stamp) => {
+                let number = age::number(&request.unknown_tagged_fields);
+                Some(Claim { transactional_id, rules, stamp, number })
+            }
+            Err(_) => {
+                results.fill(Err(ResponseError::NotEnoughReplicas));
+                return results;
+            }
+        },
+    };
     let rejoin = Rejoin::new(context, rules);
     let mut again = Vec::new();
     while !waiting.is_empty() {

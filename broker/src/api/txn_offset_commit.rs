@@ -2,6 +2,7 @@
 //! the work. Version 5 is that of transaction version 2.
 
 use super::refuse;
+use crate::age;
 use crate::agent::Context;
 use crate::config::TransactionVersion;
 use crate::group::{self, Claim};
@@ -97,6 +98,7 @@ async fn hold(
         producer_id: request.producer_id.0,
         epoch: request.producer_epoch,
         group: &request.group_id,
+        number: age::number(&request.unknown_tagged_fields),
     };
     let rules = context.config.transactions.version.of_request(version, V2_SINCE);
     let joins = rules == TransactionVersion::V2;

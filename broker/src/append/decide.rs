@@ -1,7 +1,9 @@
 //! What becomes of one batch, by what a round read.
 
 use super::{Append, Claim, Item, Placed, Plan, Submission, Tried};
-use crate::config::TransactionVersion;
+use crate::age;
+use crate::batch::Header;
+use crate::config::{Outside, TransactionVersion};
 use crate::finish::Prepared;
 use crate::gate::{Fault, Snapshot, Stored};
 use crate::producer::{self, ProducerEntry, Verdict};
@@ -91,17 +93,11 @@ impl Append<'_> {
             item.outcome = Some(Err(ResponseError::RequestTimedOut));
             return Ok(None);
         }
-        let outside = self.context.config.transactions.outside;
-        let admission = match header.transactional {
-            true => transaction::admit(
-                rules,
-                outside,
-                txn.value(),
-                found.listed,
-                header.producer_id,
-                header.epoch,
-            ),
-            false => Admission::Append,
+        let admission = match self.claim {
+            Some(claim) if header.transactional => {
+                admit(self.context.config.transactions.outside, claim, txn, found.listed, header)
+            }
+            _ => Admission::Append,
         };
         if let (Admission::Refuse(error), _) | (_, Verdict::Refuse(error)) = (admission, verdict) {
             item.outcome = Some(Err(error));
@@ -120,6 +116,23 @@ impl Append<'_> {
             self.context.steward.finish(Prepared { transactional_id, known: None });
         }
     }
+}
+
+/// What a transactional batch is to the transaction, by its age and then by where the transaction stands.
+fn admit(
+    outside: Outside,
+    claim: Claim<'_>,
+    txn: &Stored<TxnState>,
+    listed: bool,
+    header: &Header,
+) -> Admission {
+    if claim.stamp.is_before(txn.revision()) {
+        return Admission::Refuse(ResponseError::ConcurrentTransactions);
+    }
+    if let Some(Err(error)) = txn.value().map(|state| age::may_join(state, claim.number)) {
+        return Admission::Refuse(error);
+    }
+    transaction::admit(claim.rules, outside, txn.value(), listed, header.producer_id, header.epoch)
 }
 
 fn plan(at: usize, found: Found, item: &Item<'_>, admission: Admission) -> Plan {

@@ -10,6 +10,7 @@
 
 mod decide;
 
+use crate::age::Stamp;
 use crate::agent::Context;
 use crate::batch::Header;
 use crate::codec;
@@ -38,11 +39,13 @@ pub(crate) struct Submission {
     pub(crate) bytes: Bytes,
 }
 
-/// The transactional id that batches come under, and the version whose rules their request meets.
+/// The transactional id that batches come under, the version whose rules their request meets, and what tells its age.
 #[derive(Clone, Copy)]
 pub(crate) struct Claim<'a> {
     pub(crate) transactional_id: &'a str,
     pub(crate) rules: TransactionVersion,
+    pub(crate) stamp: Stamp,
+    pub(crate) number: Option<i64>,
 }
 
 /// Where a batch is in the log.
@@ -249,10 +252,10 @@ impl Append<'_> {
     ) -> Result<(), Trouble> {
         let mut compares = Vec::with_capacity(2 * plans.len() + 2);
         let mut ops = Vec::with_capacity(4 * plans.len() + 1);
-        if let Some(Claim { transactional_id: id, .. }) = self.claim {
+        if let Some(Claim { transactional_id: id, number, .. }) = self.claim {
             compares.push(Compare::unchanged(layout::txn(id), txn.revision()));
             if let (true, Some(state)) = (begin, txn.value()) {
-                ops.push(Op::put(layout::txn(id), codec::encode(&state.begun())));
+                ops.push(Op::put(layout::txn(id), codec::encode(&state.begun(number))));
             }
         }
         for plan in &mut plans {

@@ -106,6 +106,9 @@ pub struct Model {
     /// What it does about transactional requests without an answer.
     #[serde(default)]
     pub persistence: Persistence,
+    /// It says in a tagged field which of its transactions a request is of: a modified client, for brokers that read that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub numbers_transactions: bool,
     /// What it gets wrong.
     pub flaws: Flaws,
 }
@@ -138,6 +141,9 @@ pub enum Variant {
     /// an `EndTxn` of unknown outcome it takes a new epoch.
     #[serde(rename = "franz-go-1.21.4")]
     FranzGo1214,
+    /// Java 3.8, modified: its requests say which of its transactions they are of.
+    #[serde(rename = "numbered")]
+    Numbered,
 }
 
 impl Variant {
@@ -154,7 +160,7 @@ impl Variant {
         let franz_go =
             |unconfirmed_end| Persistence::Limited { retries: 19, timeout_ms: 30_000, unconfirmed_end };
         let (transaction_version, persistence, flaws) = match self {
-            Variant::Java38 => {
+            Variant::Java38 | Variant::Numbered => {
                 (1, Persistence::Endless, Flaws { forget_bump_while_aborting: true, ..resends })
             }
             Variant::Strict => (1, Persistence::Endless, none),
@@ -162,7 +168,8 @@ impl Variant {
             Variant::FranzGo118 => (1, franz_go(UnconfirmedEnd::Forget), resends),
             Variant::FranzGo1214 => (2, franz_go(UnconfirmedEnd::Reload), resends),
         };
-        Model { transaction_version, persistence, flaws }
+        let numbers_transactions = self == Variant::Numbered;
+        Model { transaction_version, persistence, numbers_transactions, flaws }
     }
 }
 

@@ -16,6 +16,9 @@ pub(super) fn run(args: &Args) -> CliResult {
             let name = finding.scenario.name;
             say!("{}", serde_json::json!({"finding": finding.id, "name": name, "title": finding.title}));
         }
+        for face in finding::faces() {
+            say!("{}", serde_json::json!({"finding": 9, "name": face.scenario.name, "row": face.row}));
+        }
         for scenario in scenarios::all() {
             let expect = expectation(&(scenario.expect)(&(scenario.config)()));
             say!(
@@ -35,8 +38,13 @@ pub(super) fn run(args: &Args) -> CliResult {
     for finding in finding::all() {
         say!("  {:>2}  {:24} {}", finding.id, finding.scenario.name, finding.title);
     }
+    say!("\nFaces of finding 9, what a late request does (wavetank run NAME)");
+    for face in finding::faces() {
+        say!("      {:24} {}", face.scenario.name, face.row);
+    }
     say!("\nScenarios (wavetank run NAME)");
-    let is_script = |scenario: &&Scenario| finding::named(scenario.name).is_some();
+    let is_face = |name| finding::faces().iter().any(|face| face.scenario.name == name);
+    let is_script = |scenario: &&Scenario| finding::named(scenario.name).is_some() || is_face(scenario.name);
     for scenario in scenarios::all().filter(|scenario| !is_script(scenario)) {
         say!("  {:26} {}", scenario.name, scenario.claim);
         say!("  {:26} {}", "", expectation(&(scenario.expect)(&(scenario.config)())));

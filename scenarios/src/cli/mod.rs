@@ -20,6 +20,8 @@ mod explore;
 mod finding;
 mod histories;
 mod list;
+mod matrix;
+mod matrix_html;
 mod options;
 mod proxy;
 mod replay;
@@ -67,6 +69,8 @@ enum Command {
     Run(run::Args),
     /// Try all that one stale copy of one request can do to three transactions
     Explore(explore::Args),
+    /// Count what each remedy leaves of what late requests can do
+    Matrix(matrix::Args),
     /// Run a recording again and compare it with what it recorded
     Replay(replay::Args),
     /// Find the first event at which two recordings, or two traces, part
@@ -93,6 +97,7 @@ pub(crate) fn main(cli: Cli) -> ExitCode {
         Command::Blind(args) => blind::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Explore(args) => explore::run(&args),
+        Command::Matrix(args) => matrix::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Trace(args) => trace::run(&args),

@@ -8,6 +8,7 @@ mod auto_commit;
 mod close_hangs;
 mod delayed_produce;
 mod early_visibility;
+mod faces;
 mod fenced_by_timeout;
 mod fetch_filter;
 mod fragile_agent;
@@ -26,6 +27,7 @@ mod txn_number;
 mod write_cycles;
 mod zero_offset;
 
+pub use faces::{FaceScript, faces};
 pub use table::table;
 
 use crate::config::Config;

@@ -182,8 +182,11 @@ impl Faults {
         for (index, catch) in self.catches.iter_mut().enumerate() {
             if meets(&catch.pattern, way) {
                 catch.seen += 1;
-                if catch.seen == catch.pattern.nth && caught.is_none() {
-                    caught = Some(index);
+                match caught {
+                    _ if catch.seen != catch.pattern.nth => {}
+                    None => caught = Some(index),
+                    // One fault catches a frame. This one waits for the next such frame.
+                    Some(_) => catch.seen -= 1,
                 }
             }
         }

@@ -34,6 +34,15 @@ fn transactional_id(core: &Core) -> Option<TransactionalId> {
     core.config.transactional_id.clone().map(|id| StrBytes::from_string(id).into())
 }
 
+/// The tagged field that numbers transactions: big-endian, for brokers that know it (this testbed's).
+const NUMBER_TAG: i32 = 10_000;
+
+/// What a client that numbers its transactions adds to a request of the current one.
+fn numbered(core: &Core) -> BTreeMap<i32, Bytes> {
+    let number = || Bytes::copy_from_slice(&core.transactions.number().to_be_bytes());
+    core.transactions.is_numbered().then(|| (NUMBER_TAG, number())).into_iter().collect()
+}
+
 /// A `Produce` of one batch a partition.
 pub(crate) fn produce(core: &Core, batches: &[(TopicPartition, Bytes)]) -> ProduceRequest {
     let mut topics: BTreeMap<&str, Vec<PartitionProduceData>> = BTreeMap::new();
@@ -51,6 +60,7 @@ pub(crate) fn produce(core: &Core, batches: &[(TopicPartition, Bytes)]) -> Produ
         .with_acks(core.config.acks)
         .with_timeout_ms(core.config.request_timeout_ms as i32)
         .with_topic_data(topics.collect())
+        .with_unknown_tagged_fields(numbered(core))
 }
 
 pub(crate) fn produce_label(core: &Core, batches: &[(TopicPartition, Bytes)]) -> String {
@@ -122,6 +132,7 @@ pub(crate) fn add_partitions(
         .with_v3_and_below_producer_id(producer_id.into())
         .with_v3_and_below_producer_epoch(epoch)
         .with_v3_and_below_topics(topics.collect())
+        .with_unknown_tagged_fields(numbered(core))
 }
 
 pub(crate) fn add_offsets(core: &Core, producer_id: i64, epoch: i16, group: &str) -> AddOffsetsToTxnRequest {
@@ -130,6 +141,7 @@ pub(crate) fn add_offsets(core: &Core, producer_id: i64, epoch: i16, group: &str
         .with_producer_id(producer_id.into())
         .with_producer_epoch(epoch)
         .with_group_id(GroupId(StrBytes::from_string(group.to_string())))
+        .with_unknown_tagged_fields(numbered(core))
 }
 
 pub(crate) fn txn_offset_commit(
@@ -158,6 +170,7 @@ pub(crate) fn txn_offset_commit(
         .with_member_id(text(&offsets.group.member_id))
         .with_group_instance_id(offsets.group.group_instance_id.as_deref().map(text))
         .with_topics(topics.collect())
+        .with_unknown_tagged_fields(numbered(core))
 }
 
 pub(crate) fn end_txn(core: &Core, producer_id: i64, epoch: i16, committed: bool) -> EndTxnRequest {
@@ -166,6 +179,7 @@ pub(crate) fn end_txn(core: &Core, producer_id: i64, epoch: i16, committed: bool
         .with_producer_id(producer_id.into())
         .with_producer_epoch(epoch)
         .with_committed(committed)
+        .with_unknown_tagged_fields(numbered(core))
 }
 
 /// A reply, and the address of the coordinator it names.

@@ -122,6 +122,11 @@ impl TransactionManager {
         self.number
     }
 
+    /// Whether its requests say which transaction they are of.
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.transactional && self.model.numbers_transactions
+    }
+
     /// What this client gets wrong.
     pub(crate) fn flaws(&self) -> &Flaws {
         &self.model.flaws
