@@ -62,7 +62,13 @@ impl Gate {
         health: Health,
         counters: Counters,
     ) -> Self {
-        Gate { coordinator, limit: Duration::from_millis(timeout_ms), health, counters, known: AtomicI64::new(0) }
+        Gate {
+            coordinator,
+            limit: Duration::from_millis(timeout_ms),
+            health,
+            counters,
+            known: AtomicI64::new(0),
+        }
     }
 
     /// Reads `ranges` (at most [`TXN_OPS_MAX`]) at one revision.

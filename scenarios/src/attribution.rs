@@ -11,6 +11,7 @@
 use crate::log::{Fact, Facts, Work, atom, value_atom};
 use crate::mechanism::Mechanism;
 use crate::oracle::Decision;
+use broker::Outside;
 use check::{Atom, History, Verdict};
 use sim::trace::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,8 @@ type Transaction = (String, u64);
 #[derive(Default)]
 struct Struck {
     transactions: BTreeMap<Transaction, BTreeSet<Mechanism>>,
+    /// A batch was appended that no transaction has a place for.
+    asks_nobody: bool,
     /// Keys whose end is undecided.
     hanging: BTreeSet<Atom>,
     /// Producers that were fenced by themselves.
@@ -45,11 +48,17 @@ pub(crate) fn attribute(
     facts: &Facts,
     trace: &[Entry],
     others: &[(&'static str, String)],
+    outside: Outside,
 ) -> Attribution {
-    let struck = Struck::find(decisions, facts, trace);
+    let mut struck = Struck::find(decisions, facts, trace);
+    // Agents that do not ask take what comes, of an older epoch too.
+    struck.asks_nobody = outside == Outside::Local && others.iter().any(|(name, _)| *name == "zombie-append");
     let mut unexplained: Vec<String> = Vec::new();
     unexplained.extend(
-        decisions.iter().filter(|decision| decision.mechanism.is_none()).map(|_| "wrong-decision".to_string()),
+        decisions
+            .iter()
+            .filter(|decision| decision.mechanism.is_none())
+            .map(|_| "wrong-decision".to_string()),
     );
     let writers = writers(&facts.facts);
     for (name, about) in subjects(verdict, history, &facts.facts, &writers) {
@@ -68,7 +77,7 @@ pub(crate) fn attribute(
 fn is_explained(name: &str, known: &BTreeSet<Mechanism>) -> bool {
     known.iter().any(|mechanism| match mechanism {
         Mechanism::StaleEnd(_) => name == "torn-offsets",
-        Mechanism::HangingTransaction => name == "stuck-transaction",
+        Mechanism::HangingTransaction => ["stuck-transaction", "zombie-append"].contains(&name),
         Mechanism::SequenceReuse => name == "conflict",
         Mechanism::StaleInit => name == "false-fence",
         Mechanism::DelayedProduce => false,
@@ -102,7 +111,7 @@ impl Struck {
 
     fn mechanisms(&self) -> BTreeSet<Mechanism> {
         let mut all: BTreeSet<Mechanism> = self.transactions.values().flatten().copied().collect();
-        if !self.hanging.is_empty() {
+        if self.asks_nobody || !self.hanging.is_empty() {
             all.insert(Mechanism::HangingTransaction);
         }
         if !self.fenced.is_empty() {

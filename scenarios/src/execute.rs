@@ -7,7 +7,8 @@ use crate::outcome::Outcome;
 use crate::plan::{Commits, Life, Op, Plan};
 use crate::workload::{self, Reader};
 use crate::{
-    attribution, down, explain, false_fence, ground, group, looker, member, oracle, queue, story, torn_offsets, watcher,
+    attribution, down, explain, false_fence, ground, group, looker, member, oracle, queue, story,
+    torn_offsets, watcher,
 };
 use check::{FinalReads, Status};
 use client::IsolationLevel;
@@ -239,7 +240,9 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
         failures.push(format!("the run did not end by itself: {:?}", run.end));
     }
     let others = &about_the_log.anomalies;
-    let attribution = attribution::attribute(&verdict, &history, &decisions, facts, &run.trace, others);
+    let outside = plan.config.agent.transactions.outside;
+    let attribution =
+        attribution::attribute(&verdict, &history, &decisions, facts, &run.trace, others, outside);
     let mut anomalies = explain::anomalies(&verdict, &decisions, &facts.facts, plan.config.queue.is_some());
     anomalies.extend(about_the_log.anomalies.into_iter().map(|(name, words)| format!("{name}  {words}")));
     Outcome {

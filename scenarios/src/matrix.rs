@@ -58,11 +58,7 @@ pub const COLUMNS: &[Column] = &[
     },
 ];
 
-const fn column(
-    name: &'static str,
-    words: &'static str,
-    switches: &'static [&'static str],
-) -> Column {
+const fn column(name: &'static str, words: &'static str, switches: &'static [&'static str]) -> Column {
     Column { name, words, switches, is_faultless: false, promises_safety: false }
 }
 
@@ -197,6 +193,10 @@ mod tests {
         assert_eq!(upper_bound(3, 3), 1.0);
     }
 
-    const BOUNDS: [(u64, u64, f64); 4] =
-        [(0, 1_000, 0.002_991_249), (1, 10, 0.394_163_3), (5, 1_000, 0.010_484_077), (500, 1_000, 0.526_482_3)];
+    const BOUNDS: [(u64, u64, f64); 4] = [
+        (0, 1_000, 0.002_991_249),
+        (1, 10, 0.394_163_3),
+        (5, 1_000, 0.010_484_077),
+        (500, 1_000, 0.526_482_3),
+    ];
 }

@@ -85,7 +85,9 @@ impl fmt::Display for Mechanism {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Mechanism::StaleEnd(Face::AbortTorn) => "late commit midway, then abort: its head is visible",
-            Mechanism::StaleEnd(Face::AbortVisible) => "late commit at the end, then abort: all of it is visible",
+            Mechanism::StaleEnd(Face::AbortVisible) => {
+                "late commit at the end, then abort: all of it is visible"
+            }
             Mechanism::StaleEnd(Face::CommitSplit) => "late commit, then commit: split in two",
             Mechanism::StaleEnd(Face::UnendedVisible) => "late commit, client given up: a part is visible",
             Mechanism::StaleEnd(Face::CommitTorn) => "late abort midway, then commit: its head is lost",

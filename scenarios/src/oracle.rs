@@ -36,6 +36,8 @@ struct Evidence {
     prepared: BTreeMap<i64, (u64, bool)>,
     /// The revision of the decision behind each marker.
     decided_at: Vec<i64>,
+    /// By producer: the producer id told last.
+    producer_ids: BTreeMap<String, i64>,
     /// By producer and transaction: when its client was told of its end.
     told: BTreeMap<(String, u64), u64>,
 }
@@ -44,6 +46,7 @@ struct Evidence {
 pub(crate) fn judge(trace: &[Entry]) -> Vec<Decision> {
     let mut evidence = Evidence::default();
     trace.iter().for_each(|entry| evidence.take(entry));
+    evidence.add_seen();
     evidence.attribute();
     let appends = evidence.appends();
     let wrong = wrong_decisions(&evidence.intents, &appends, &evidence.markers, &evidence.ends);
@@ -54,7 +57,13 @@ pub(crate) fn judge(trace: &[Entry]) -> Vec<Decision> {
             let decided = evidence.prepared.get(&evidence.decided_at[wrong.marker]);
             let event = decided.map_or(wrong.event, |decided| decided.0);
             let mechanism = evidence.mechanism(&wrong, marker);
-            Decision { partition: marker.partition.clone(), committed: marker.committed, event, mechanism, wrong }
+            Decision {
+                partition: marker.partition.clone(),
+                committed: marker.committed,
+                event,
+                mechanism,
+                wrong,
+            }
         })
         .collect()
 }
@@ -81,6 +90,9 @@ impl Evidence {
                 let at = (entry.text("partition"), number(entry, "offset"));
                 self.values.insert(at, bytes(entry, "value"));
             }
+            "producer.epoch" => {
+                self.producer_ids.insert(entry.text("id"), number(entry, "producer_id"));
+            }
             "txn.prepared" => {
                 let by_coordinator = entry.text("by") != "client";
                 self.prepared.insert(number(entry, "revision"), (event, by_coordinator));
@@ -105,6 +117,21 @@ impl Evidence {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Records that somebody saw, and of whose appends no agent told: their answers were lost. They were appended after they were
+    /// sent.
+    fn add_seen(&mut self) {
+        let mut sent: BTreeMap<(&str, &[u8]), &Intent> = BTreeMap::new();
+        sent.extend(
+            self.intents.iter().map(|intent| ((intent.partition.as_str(), &intent.value[..]), intent)),
+        );
+        for (at, value) in &self.values {
+            let Some(intent) = sent.get(&(at.0.as_str(), &value[..])) else { continue };
+            if let Some(producer_id) = self.producer_ids.get(&intent.producer) {
+                self.batches.entry(at.clone()).or_insert((*producer_id, intent.event));
+            }
         }
     }
 

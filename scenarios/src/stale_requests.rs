@@ -3,7 +3,7 @@
 //! World: three agents, Java 3.8 producers whose requests time out after 3 s and whose records do after 5 s, a consumer; where
 //! agents append without asking (`outside-local`) a raw reader too. Who is leader and coordinator is drawn.
 //! Load: transactions of one to four records over two partitions; four of ten are aborted, and half of the others wait for no
-//! acknowledgement before they commit.
+//! acknowledgement before they commit. Some of one producer's commit an offset.
 //! Trouble: agents pause, the coordinator pauses, and single frames of clients are late, each drawn by the seed. Nothing here
 //! knows what a frame is.
 //! Claim: a client that takes a new epoch after doubt (`strict`) and the second protocol (`tv2`) are not affected. What the
@@ -46,6 +46,8 @@ const MAY: &[&str] = &[
     "conflict",
     "stale-poll",
     "stuck-transaction",
+    "zombie-append",
+    "torn-offsets",
     "wrong-decision",
 ];
 
@@ -68,9 +70,9 @@ fn config() -> Config {
 
 const PRODUCERS: u32 = 2;
 /// Transactions of each producer.
-const TRANSACTIONS: u32 = 10;
+const TRANSACTIONS: u32 = 16;
 /// Time for the whole load, faults included, in milliseconds.
-const LOAD_MS: u64 = 25_000;
+const LOAD_MS: u64 = 30_000;
 /// When trouble begins, and when no more is made, in milliseconds.
 const TROUBLE_MS: (u64, u64) = (300, LOAD_MS - 6_000);
 /// Late frames of each client at most; how long after the beginning of trouble one may be looked for, so that it surely comes; and
@@ -120,7 +122,9 @@ fn transaction(choices: &Choices, id: u32, values: &mut [u64]) -> Operation {
         _ => Decision::CommitUnawaited,
     };
     let think_ms = draw("load.think", 99).between(0, 50);
-    Operation { id, think_ms, what: Op::Txn { sends, offset: None, end } }
+    // The first producer commits offsets as well, each one higher than the last.
+    let offset = (id < 2_000 && draw("load.offset", 0).chance(0.3)).then_some(i64::from(id));
+    Operation { id, think_ms, what: Op::Txn { sends, offset, end } }
 }
 
 fn trouble(choices: &Choices, config: &Config) -> Vec<Scheduled> {
@@ -137,8 +141,8 @@ fn trouble(choices: &Choices, config: &Config) -> Vec<Scheduled> {
     };
     let coordinator = Swarm {
         targets: vec![COORDINATOR.to_string()],
-        every_ms: (5_000, 12_000),
-        for_ms: (1_500, 6_000),
+        every_ms: (6_000, 15_000),
+        for_ms: (1_500, 12_000),
         first_id: 101,
         ..agents.clone()
     };
@@ -146,7 +150,7 @@ fn trouble(choices: &Choices, config: &Config) -> Vec<Scheduled> {
     if choices.world("stale.agents", 0, 0).chance(0.6) {
         faults.extend(nemesis::draw(choices, &agents));
     }
-    if choices.world("stale.coordinator", 0, 0).chance(0.3) {
+    if choices.world("stale.coordinator", 0, 0).chance(0.4) {
         faults.extend(nemesis::draw(choices, &coordinator));
     }
     for producer in 1..=PRODUCERS {

@@ -15,7 +15,8 @@ use crate::watcher::Watcher;
 use check::Status;
 use check::reading::Reading;
 use client::{
-    Admin, AdminConfig, Consumer, GroupMetadata, IsolationLevel, Producer, ProducerRecord, TopicPartition,
+    Admin, AdminConfig, Consumer, Delivery, GroupMetadata, IsolationLevel, Producer, ProducerRecord,
+    TopicPartition,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -106,11 +107,17 @@ impl Transactions {
         let invoked = sends.iter().map(|send| (send.key, send.value, None)).collect();
         let invoked = Work::Txn { number: 0, sends: invoked, commit_invoked_ns: None };
         self.log.add(client.process, &client.name, Status::Invoke, invoked, None);
-        let mut attempt = Attempt { number: 0, sends: Vec::new(), commit_invoked_ns: None, goes_on: true };
+        let mut attempt = Attempt {
+            number: 0,
+            sends: Vec::new(),
+            unawaited: Vec::new(),
+            commit_invoked_ns: None,
+            goes_on: true,
+        };
         let (status, error) = attempt.run(&client.producer, sends, offset, end).await;
         self.log.acknowledge(&client.name, client.sent, &attempt.sends);
         client.sent += attempt.sends.len() as u64;
-        let Attempt { number, sends, commit_invoked_ns, goes_on } = attempt;
+        let Attempt { number, sends, commit_invoked_ns, goes_on, .. } = attempt;
         let done = Work::Txn { number, sends, commit_invoked_ns };
         self.log.add(client.process, &client.name, status, done, error.map(|error| error.to_string()));
         if goes_on {
@@ -142,6 +149,8 @@ struct Attempt {
     number: u64,
     /// Records handed to the producer, with their offsets once acknowledged.
     sends: Vec<(u32, u64, Option<i64>)>,
+    /// Their acknowledgements, of records that nobody waits for before the commit.
+    unawaited: Vec<Delivery>,
     /// When the commit was asked for.
     commit_invoked_ns: Option<u64>,
     /// Whether the producer can be used again.
@@ -180,7 +189,10 @@ impl Attempt {
             Decision::Commit | Decision::CommitAfter(_) | Decision::CommitUnawaited => {
                 self.commit_invoked_ns = Some(rt::time::Instant::now().as_nanos());
                 match producer.commit_transaction().await {
-                    Ok(()) => (Status::Ok, None),
+                    Ok(()) => {
+                        self.take_acknowledgements().await;
+                        (Status::Ok, None)
+                    }
                     Err(error) if error.is_definite() => {
                         self.goes_on = producer.abort_transaction().await.is_ok();
                         (Status::Fail, Some(error))
@@ -190,6 +202,15 @@ impl Attempt {
                         (Status::Info, Some(error))
                     }
                 }
+            }
+        }
+    }
+
+    /// After a commit all of them are there.
+    async fn take_acknowledgements(&mut self) {
+        for (send, delivery) in self.sends.iter_mut().zip(self.unawaited.drain(..)) {
+            if let Ok(metadata) = delivery.await {
+                send.2 = Some(metadata.offset).filter(|offset| *offset >= 0);
             }
         }
     }
@@ -206,6 +227,7 @@ impl Attempt {
             self.sends.push((send.key, send.value, None));
             let delivery = producer.send(record(send)).await?;
             if end == Decision::CommitUnawaited {
+                self.unawaited.push(delivery);
                 continue;
             }
             let metadata = delivery.await?;

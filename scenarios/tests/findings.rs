@@ -41,7 +41,13 @@ fn every_face_of_a_late_request_shows_and_is_attributed() {
         for seed in seeds(1..21).0 {
             let outcome = scenarios::execute(&(scenario.plan)(seed, &world), Keep::Events);
             let reading = outcome.reading(&(scenario.expect)(&world));
-            assert_ne!(reading, Reading::Unexpected, "{name} {seed}: {:?} {:?}", outcome.anomalies, outcome.vacuous);
+            assert_ne!(
+                reading,
+                Reading::Unexpected,
+                "{name} {seed}: {:?} {:?}",
+                outcome.anomalies,
+                outcome.vacuous
+            );
             let attribution = outcome.attribution;
             let named: Vec<Mechanism> = attribution.mechanisms.into_iter().collect();
             assert_eq!(named, Vec::from_iter(mechanism), "{name} {seed}");
@@ -55,7 +61,8 @@ fn no_face_shows_with_the_second_protocol_or_a_strict_client() {
     for face in finding::faces() {
         for switch in ["tv2", "strict"] {
             let mut world = (face.scenario.config)();
-            let switch = scenarios::switches().iter().find(|known| known.name == switch).expect("a known switch");
+            let switch =
+                scenarios::switches().iter().find(|known| known.name == switch).expect("a known switch");
             (switch.apply)(&mut world);
             assert_eq!(run(&face.scenario, &world, seeds(1..6).0), 0, "{}", face.scenario.name);
         }
@@ -73,7 +80,8 @@ fn what_waits_for_one_frame_does_not_miss_it_for_another() {
     plan.faults = vec![late(1), late(2), Scheduled { id: 3, when: When::Frame(end()), fault: pause }];
     let outcome = scenarios::execute(&plan, Keep::Story);
     assert_eq!(outcome.vacuous, Vec::<String>::new());
-    let delayed = outcome.trace.iter().filter(|entry| entry.name == "net.delayed").map(|entry| entry.text("label"));
+    let delayed =
+        outcome.trace.iter().filter(|entry| entry.name == "net.delayed").map(|entry| entry.text("label"));
     let first_two = ["EndTxn commit id=jt1 txn=1 try=1", "EndTxn commit id=jt1 txn=2 try=1"];
     assert_eq!(delayed.collect::<Vec<_>>(), first_two);
 }

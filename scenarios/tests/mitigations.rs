@@ -56,7 +56,8 @@ fn plan(seed: u64, world: &Config, place: Place) -> Plan {
 fn agent_of(plan: &Plan) -> String {
     let outcome = scenarios::execute(&Plan { faults: vec![], ..plan.clone() }, Keep::Story);
     let frames = outcome.trace.iter().filter(|entry| entry.name == "net.frame");
-    let sent = frames.filter(|entry| LATE.split(' ').all(|word| entry.text("label").split(' ').any(|w| w == word)));
+    let sent =
+        frames.filter(|entry| LATE.split(' ').all(|word| entry.text("label").split(' ').any(|w| w == word)));
     let to: Vec<String> = sent.map(|entry| entry.text("to")).collect();
     assert_eq!(to.len(), 1, "without trouble it is sent once");
     to[0].clone()
@@ -74,10 +75,18 @@ fn the_revision_clock_orders_what_agents_do_and_a_number_everything() {
         for (remedy, torn) in remedies.into_iter().zip(torn) {
             for seed in seeds(1..11).0 {
                 let outcome = scenarios::execute(&plan(seed, &world(remedy), place), Keep::Events);
-                assert_eq!((&outcome.failures, &outcome.vacuous), (&vec![], &vec![]), "{place:?} {remedy:?} {seed}");
+                assert_eq!(
+                    (&outcome.failures, &outcome.vacuous),
+                    (&vec![], &vec![]),
+                    "{place:?} {remedy:?} {seed}"
+                );
                 let is_torn = outcome.signature.contains("torn-transaction");
                 assert_eq!(is_torn, torn, "{place:?} {remedy:?} {seed}: {:?}", outcome.anomalies);
-                assert!(torn || outcome.signature.is_empty(), "{place:?} {remedy:?} {seed}: {:?}", outcome.anomalies);
+                assert!(
+                    torn || outcome.signature.is_empty(),
+                    "{place:?} {remedy:?} {seed}: {:?}",
+                    outcome.anomalies
+                );
             }
         }
     }

@@ -47,7 +47,8 @@ fn a_spare_agent_joins_in_some_short_runs() {
     let (mut spares, mut joins) = (0, 0);
     for plan in plans {
         spares += plan.config.spare_agents;
-        joins += plan.faults.iter().filter(|scheduled| matches!(scheduled.fault, Fault::Start { .. })).count();
+        joins +=
+            plan.faults.iter().filter(|scheduled| matches!(scheduled.fault, Fault::Start { .. })).count();
     }
     assert!((30..70).contains(&spares) && joins > 5, "{spares} spares, {joins} join");
 }

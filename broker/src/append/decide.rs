@@ -129,8 +129,14 @@ fn admit(
     if claim.stamp.is_before(txn.revision()) {
         return Admission::Refuse(ResponseError::ConcurrentTransactions);
     }
-    if let Some(Err(error)) = txn.value().map(|state| age::may_join(state, claim.number)) {
-        return Admission::Refuse(error);
+    if claim.number.is_some() {
+        // To be asked for the number is to be asked for the epoch, whatever the setting.
+        let own = transaction::own(txn.value(), header.producer_id, header.epoch);
+        match own.map(|state| age::may_join(state, claim.number)) {
+            Ok(Err(error)) => return Admission::Refuse(error),
+            Err(_) => return Admission::Refuse(ResponseError::InvalidProducerEpoch),
+            Ok(Ok(())) => {}
+        }
     }
     transaction::admit(claim.rules, outside, txn.value(), listed, header.producer_id, header.epoch)
 }

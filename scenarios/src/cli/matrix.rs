@@ -77,8 +77,9 @@ pub(super) fn run(args: &Args) -> CliResult {
     if let Some(file) = &args.html {
         let titles: Vec<&str> = columns.iter().map(|column| column.words).collect();
         let page = matrix_html::page(&titles, &rows, &args.seeds);
-        std::fs::write(file, page)
-            .map_err(|error| Unusable::new(format!("--html {}: {error}: name a file that can be written", file.display())))?;
+        std::fs::write(file, page).map_err(|error| {
+            Unusable::new(format!("--html {}: {error}: name a file that can be written", file.display()))
+        })?;
     }
     let expected = counted.iter().all(is_expected);
     if !args.json {
@@ -159,19 +160,27 @@ fn rows(counted: &[Counted], range: &Range<u64>) -> Vec<Row> {
                 let count = column.counts[at].of(mechanism);
                 cell(count, column.counts[at].seeds, command(ground, column.column, range))
             });
-            rows.push(Row { title: format!("({}) {mechanism}", mechanism.finding()), cells: cells.collect() });
+            rows.push(Row {
+                title: format!("({}) {mechanism}", mechanism.finding()),
+                cells: cells.collect(),
+            });
         }
     }
     let unexplained = counted.iter().map(|column| {
         let count: usize = column.counts.iter().map(|counts| counts.unexplained.len()).sum();
-        Cell { text: count.to_string(), is_hit: count > 0, command: command(&GROUNDS[0], column.column, range) }
+        Cell {
+            text: count.to_string(),
+            is_hit: count > 0,
+            command: command(&GROUNDS[0], column.column, range),
+        }
     });
     rows.push(Row { title: "unexplained".into(), cells: unexplained.collect() });
     if counted.iter().any(|column| column.explored.is_some()) {
         let cells = counted.iter().map(|column| {
             let (schedules, harm) =
                 column.explored.as_ref().map_or((0, 0), |explored| (explored.schedules, explored.harm));
-            let text = if harm == 0 { format!("none of {schedules}") } else { format!("{harm} of {schedules}") };
+            let text =
+                if harm == 0 { format!("none of {schedules}") } else { format!("{harm} of {schedules}") };
             let with: String = column.column.switches.iter().map(|name| format!(" --with {name}")).collect();
             Cell { text, is_hit: harm > 0, command: format!("wavetank explore{with}") }
         });
@@ -231,10 +240,20 @@ fn print_json(counted: &[Counted], range: &Range<u64>) {
                 say!("{}", json_cell(row, ground, column, counts, range));
             }
         }
-        let unexplained: Vec<_> = column.counts.iter().flat_map(|counts| &counts.unexplained).collect();
-        let broken: Vec<_> = column.counts.iter().flat_map(|counts| &counts.broken).collect();
+        let residual = |of: fn(&Counts) -> &Vec<(u64, String)>| {
+            let by_ground = GROUNDS.iter().zip(&column.counts);
+            let all = by_ground.flat_map(|(ground, counts)| {
+                of(counts).iter().map(|(seed, what)| {
+                    serde_json::json!({"what": what, "command": command(ground, column.column, &(*seed..seed + 1))})
+                })
+            });
+            all.collect::<Vec<_>>()
+        };
         let mut residual = serde_json::json!({
-            "column": column.column.name, "unexplained": unexplained, "broken": broken, "expected": is_expected(column),
+            "column": column.column.name,
+            "unexplained": residual(|counts| &counts.unexplained),
+            "broken": residual(|counts| &counts.broken),
+            "expected": is_expected(column),
         });
         if let Some(explored) = &column.explored {
             residual["schedules"] = explored.schedules.into();

@@ -28,17 +28,19 @@ pub struct FaceScript {
 
 /// All rows that have a script of their own.
 pub fn faces() -> &'static [FaceScript] {
-    const { &[
-        ABORT_VISIBLE,
-        COMMIT_SPLIT,
-        COMMIT_TORN,
-        COMMIT_LOST,
-        COMMIT_LOST_LENIENT,
-        UNENDED_VISIBLE,
-        LATE_BETWEEN,
-        HANGING_DECIDED,
-        STALE_OFFSETS,
-    ] }
+    const {
+        &[
+            ABORT_VISIBLE,
+            COMMIT_SPLIT,
+            COMMIT_TORN,
+            COMMIT_LOST,
+            COMMIT_LOST_LENIENT,
+            UNENDED_VISIBLE,
+            LATE_BETWEEN,
+            HANGING_DECIDED,
+            STALE_OFFSETS,
+        ]
+    }
 }
 
 /// What is shown by clients that are not safe; the others show nothing.
@@ -57,7 +59,8 @@ const ABORT_VISIBLE: FaceScript = FaceScript {
         claim: "one EndTxn, held and released after the last record of a transaction to be aborted, shows all of it",
         config: Config::default,
         plan: |seed, config| {
-            let script = late_end("abort-visible", seed, config, Decision::Commit, third(AT_ONCE, Decision::Abort));
+            let script =
+                late_end("abort-visible", seed, config, Decision::Commit, third(AT_ONCE, Decision::Abort));
             script.fault(AT_START, late_by("EndTxn abort id=jt1 txn=3", 400)).plan()
         },
         expect: |config| shows(config, &["G1a", "wrong-decision"], &[]),
@@ -89,7 +92,11 @@ const COMMIT_TORN: FaceScript = FaceScript {
             late_end("commit-torn", seed, config, Decision::Abort, third(MIDWAY, Decision::Commit)).plan()
         },
         expect: |config| {
-            shows(config, &["torn-transaction", "lost-write", "unseen", "wrong-decision"], &["position-moved"])
+            shows(
+                config,
+                &["torn-transaction", "lost-write", "unseen", "wrong-decision"],
+                &["position-moved"],
+            )
         },
     },
     mechanism: Some(Mechanism::StaleEnd(Face::CommitTorn)),
@@ -106,7 +113,9 @@ const COMMIT_LOST: FaceScript = FaceScript {
             let script = late_end("commit-lost", seed, config, Decision::Abort, third_with_offset());
             script.fault(AT_START, late_by("AddOffsetsToTxn id=jt1 txn=3", 400)).plan()
         },
-        expect: |config| shows(config, &["lost-write", "unseen", "wrong-decision", "torn-offsets"], &["position-moved"]),
+        expect: |config| {
+            shows(config, &["lost-write", "unseen", "wrong-decision", "torn-offsets"], &["position-moved"])
+        },
     },
     mechanism: Some(Mechanism::StaleEnd(Face::CommitLost)),
 };
@@ -122,7 +131,13 @@ const COMMIT_LOST_LENIENT: FaceScript = FaceScript {
             config
         },
         plan: |seed, config| {
-            let script = late_end("commit-lost-lenient", seed, config, Decision::Abort, third(AT_ONCE, Decision::Commit));
+            let script = late_end(
+                "commit-lost-lenient",
+                seed,
+                config,
+                Decision::Abort,
+                third(AT_ONCE, Decision::Commit),
+            );
             script.fault(AT_START, late_by("EndTxn commit id=jt1 txn=3", 400)).plan()
         },
         expect: |config| shows(config, &["lost-write", "unseen", "wrong-decision"], &["position-moved"]),
@@ -146,7 +161,13 @@ const UNENDED_VISIBLE: FaceScript = FaceScript {
             }
             script.plan()
         },
-        expect: |config| shows(config, &["torn-transaction", "wrong-decision"], &["lost-write", "unseen", "early-visibility", "position-moved"]),
+        expect: |config| {
+            shows(
+                config,
+                &["torn-transaction", "wrong-decision"],
+                &["lost-write", "unseen", "early-visibility", "position-moved"],
+            )
+        },
     },
     mechanism: Some(Mechanism::StaleEnd(Face::UnendedVisible)),
 };
@@ -184,7 +205,8 @@ const HANGING_DECIDED: FaceScript = FaceScript {
             let second = txn(&[(0, 3)], Decision::Commit);
             let mut third = txn(&[(0, 5), (0, 6)], Decision::Commit);
             wait(&mut third, 1, 400);
-            let first_written = EventPattern { after_ms: 20, ..EventPattern::words("producer.delivered id=jt1 txn=3") };
+            let first_written =
+                EventPattern { after_ms: 20, ..EventPattern::words("producer.delivered id=jt1 txn=3") };
             Script::new("hanging-decided", seed, config)
                 .worker(
                     "jt1",
@@ -201,8 +223,12 @@ const HANGING_DECIDED: FaceScript = FaceScript {
                 .plan()
         },
         expect: |config| match config.agent.transactions.outside {
-            Outside::Local => shows(config, HANGING_SHOWS, &["position-moved", "torn-transaction", "early-visibility"]),
-            Outside::Implicit | Outside::Verify => Expect::Allows { may: &["early-visibility", "wrong-decision", "torn-transaction", "G1a"] },
+            Outside::Local => {
+                shows(config, HANGING_SHOWS, &["position-moved", "torn-transaction", "early-visibility"])
+            }
+            Outside::Implicit | Outside::Verify => {
+                Expect::Allows { may: &["early-visibility", "wrong-decision", "torn-transaction", "G1a"] }
+            }
         },
     },
     mechanism: Some(Mechanism::HangingTransaction),
@@ -273,7 +299,14 @@ fn late_end(name: &str, seed: u64, config: &Config, second: Decision, third: Op)
         .fault(AT_START, held(&format!("EndTxn {verb} id=jt1 txn=2"), two_written))
 }
 
-fn transactions(name: &str, seed: u64, config: &Config, second: Op, third: Op, third_after_ms: u64) -> Script {
+fn transactions(
+    name: &str,
+    seed: u64,
+    config: &Config,
+    second: Op,
+    third: Op,
+    third_after_ms: u64,
+) -> Script {
     let commit = |records: &[(u32, u64)]| txn(records, Decision::Commit);
     Script::new(name, seed, config)
         .worker(

@@ -51,7 +51,9 @@ fn the_first_of_its_name_is_held_until_another_frame_comes_and_the_next_is_not()
 #[test]
 fn of_two_faults_on_one_frame_the_other_catches_the_next() {
     let catch = r#"{"frame": {"words": "A", "nth": 2}, "by_ms": 50}"#;
-    let json = format!(r#"[{{"id": 1, "fault": {{"delay": {catch}}}}}, {{"id": 2, "fault": {{"delay": {catch}}}}}]"#);
+    let json = format!(
+        r#"[{{"id": 1, "fault": {{"delay": {catch}}}}}, {{"id": 2, "fault": {{"delay": {catch}}}}}]"#
+    );
     let mut faults = armed(&json);
     let seen = [101, 102, 103, 104].map(|ms| ticket(faults.see(at(ms), &to_broker("A"))).not_before);
     assert_eq!(seen, [None, Some(at(152)), Some(at(153)), None]);

@@ -333,6 +333,7 @@ impl TransactionManager {
         loop {
             let (_, first) = self.queue.first_key_value()?;
             let ends = matches!(first.call, Call::EndTxn { .. });
+            let aborts = matches!(first.call, Call::EndTxn { committed: false, .. }) && first.tries == 0;
             if ends && has_incomplete_batches {
                 return None;
             }
@@ -350,7 +351,32 @@ impl TransactionManager {
                 self.complete(request);
                 continue;
             }
-            return Some(request);
+            return Some(if aborts && self.distrusts() { self.abort_by_new_epoch(request) } else { request });
+        }
+    }
+
+    /// A copy of something of this transaction may be under way, and this client cares.
+    fn distrusts(&self) -> bool {
+        let doubts = self.suspicious || self.epoch_bump_required;
+        doubts && self.bumps_epochs() && !self.model.flaws.reuse_epoch_after_resend
+    }
+
+    /// A new epoch in place of `end`, an abort: it aborts as well, and its markers tell the partitions of the new epoch, so that
+    /// they refuse what is late. After an EndTxn they would still take a batch of the old one (findings.md, "strict client").
+    fn abort_by_new_epoch(&mut self, end: TxnRequest) -> TxnRequest {
+        self.forget_transaction();
+        self.state = State::Initializing;
+        let bump = |(key, queued): (&(u8, u64), &TxnRequest)| {
+            (queued.call.rpc() == Rpc::InitProducerId).then_some(*key)
+        };
+        let queued = self.queue.iter().find_map(bump);
+        match queued.and_then(|key| self.queue.remove(&key)) {
+            // The application waits for this one.
+            Some(bump) => bump,
+            None => {
+                let call = Call::InitProducerId { producer_id: self.producer_id, epoch: self.epoch };
+                TxnRequest { call, ..end }
+            }
         }
     }
 

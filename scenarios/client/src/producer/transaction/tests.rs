@@ -165,12 +165,38 @@ fn the_strict_client_trusts_a_transaction_without_resends() {
 fn the_strict_client_bumps_after_a_batch_of_unknown_outcome() {
     let mut manager = manager(Variant::Strict);
     begin(&mut manager);
-    manager.end(false).unwrap();
+    let wait = manager.end(true).unwrap();
     // Java's hole: while completing, a failed batch asks for no new epoch.
     manager.suspect_batch();
-    manager.batch_failed(&Error::Timeout("delivery"), false);
     answer(&mut manager, 0);
     assert!(matches!(answer(&mut manager, 0).call, Call::InitProducerId { epoch: 0, .. }));
+    assert_eq!((ended(&wait), manager.state, manager.epoch), (Some(Ok(())), State::Ready, 1));
+}
+
+/// The markers of a new epoch keep late batches out; those of an `EndTxn` do not.
+#[test]
+fn the_strict_client_aborts_by_a_new_epoch_after_doubt() {
+    for is_known_before in [false, true] {
+        let mut manager = manager(Variant::Strict);
+        begin(&mut manager);
+        let fails = |manager: &mut TransactionManager| {
+            manager.suspect_batch();
+            manager.batch_failed(&Error::Timeout("delivery"), false);
+        };
+        if is_known_before {
+            fails(&mut manager);
+        }
+        let wait = manager.end(false).unwrap();
+        if !is_known_before {
+            fails(&mut manager);
+        }
+        assert!(manager.next_request(true).is_none(), "it waits for the batches");
+        assert_eq!(answer(&mut manager, 0).call, Call::InitProducerId { producer_id: 7, epoch: 0 });
+        assert_eq!((ended(&wait), manager.state, manager.epoch), (Some(Ok(())), State::Ready, 1));
+        assert!(manager.next_request(false).is_none(), "and sends nothing else");
+        manager.acknowledge();
+        assert_eq!(manager.begin(), Ok(2));
+    }
 }
 
 #[test]
