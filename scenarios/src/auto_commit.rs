@@ -57,8 +57,11 @@ fn plan(seed: u64, config: &Config) -> Plan {
         operations.insert(format!("p{producer}"), ids.map(|id| load.burst(id)).collect());
     }
     let members: Vec<String> = (1..=MEMBERS).map(|n| format!("m{n}")).collect();
+    // Who does not commit by itself commits after the work.
+    let by_themselves = config.members.enable_auto_commit.unwrap_or(true);
+    let commits = if by_themselves { Commits::Auto } else { Commits::Sync };
     for (name, n) in members.iter().zip(1..) {
-        operations.insert(name.clone(), life::draw(&choices, n, Commits::Auto));
+        operations.insert(name.clone(), life::draw(&choices, n, commits));
     }
     let one = |what| vec![Operation { id: 1, think_ms: 0, what }];
     operations.insert("l1".into(), one(Op::Look { for_ms: LOAD_MS, every_ms: 600 }));

@@ -32,6 +32,7 @@ mod looker;
 mod member;
 mod nemesis;
 mod oracle;
+mod outage;
 mod outcome;
 mod pipeline;
 mod plain;
