@@ -4,7 +4,8 @@
 //! reuses an epoch after doubt, unless switched; no transaction times out.
 //! Load: transactions of one to four records over both partitions, whose application waits for each record or for none;
 //! two fifths are aborted; now and then a producer is given up, and another takes its place. A consumer, and a raw reader.
-//! Trouble: pauses of agents, and cuts between them and everybody, one way or both, of 2.5 to 5 s. What was sent arrives
+//! Trouble: pauses of agents, cuts between them and clients, and between them and what they depend on, one way or both, of 2.5
+//! to 5 s. What was sent arrives
 //! when its sender has long given it up; answers do not arrive.
 //! Claims: those of the safe ground. Real clients under the old protocol show what the catalogue says of them (9, 11, 17,
 //! 19).
@@ -12,10 +13,13 @@
 use crate::cluster::{COORDINATOR, STORAGE};
 use crate::config::Config;
 use crate::plan::{Decision, Op, Operation, Plan, Send};
+use crate::safe_ground::pick;
 use crate::scenario::{Expect, Scenario};
 use crate::torn_transaction_random;
+use broker::Routing;
 use client::Variant;
 use sim::choice::Choices;
+use sim::fault::Scheduled;
 use sim::nemesis::{self, Kind, Swarm};
 use std::collections::BTreeMap;
 
@@ -36,7 +40,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
 
 const PRODUCERS: u32 = 3;
 /// Transactions of each producer.
-const TRANSACTIONS: u32 = 14;
+const TRANSACTIONS: u32 = 24;
 /// Time for the whole load, faults included.
 const LOAD_MS: u64 = 30_000;
 
@@ -51,25 +55,41 @@ fn plan(seed: u64, config: &Config) -> Plan {
     let clients: Vec<String> = operations.keys().cloned().collect();
     let one = |what| vec![Operation { id: 1, think_ms: 0, what }];
     operations.insert("c1".into(), one(Op::Consume { for_ms: LOAD_MS, think_ms: 400, uncommitted: false }));
-    operations.insert("l1".into(), one(Op::Look { for_ms: LOAD_MS, every_ms: 2_000 }));
-    let swarm = Swarm {
-        kinds: vec![Kind::Pause, Kind::Cut],
-        targets: config.agent_names(),
-        others: [COORDINATOR, STORAGE].map(str::to_string).into_iter().chain(clients).collect(),
-        from_ms: 100,
-        until_ms: LOAD_MS - 4_000,
-        every_ms: (700, 1_500),
-        for_ms: (2_500, 5_000),
-        first_id: 1,
-    };
+    operations.insert("l1".into(), one(Op::Look { for_ms: LOAD_MS, every_ms: 3_000 }));
+    let mut config = config.clone();
+    let routing = choices.world("world.routing", 0, 0);
+    config.agent.routing = pick(routing, [Routing::AnsweringAgent, Routing::Rendezvous]);
     Plan {
         scenario: SCENARIO.name.into(),
         seed,
-        config: config.clone(),
+        faults: faults(&choices, &config, clients),
+        config,
         operations,
-        faults: nemesis::draw(&choices, &swarm),
         overrides: vec![],
     }
+}
+
+/// Agents pause, are cut off from clients, and from what they depend on.
+fn faults(choices: &Choices, config: &Config, clients: Vec<String>) -> Vec<Scheduled> {
+    let from_clients = Swarm {
+        kinds: vec![Kind::Pause, Kind::Cut],
+        targets: config.agent_names(),
+        others: clients,
+        from_ms: 100,
+        until_ms: LOAD_MS - 4_000,
+        every_ms: (500, 1_500),
+        for_ms: (2_500, 5_000),
+        first_id: 1,
+    };
+    let others = [COORDINATOR, STORAGE].map(str::to_string).to_vec();
+    let from_dependencies = Swarm {
+        kinds: vec![Kind::Cut],
+        others,
+        every_ms: (2_000, 8_000),
+        first_id: 1_001,
+        ..from_clients.clone()
+    };
+    [nemesis::draw(choices, &from_clients), nemesis::draw(choices, &from_dependencies)].concat()
 }
 
 /// A transaction, and perhaps another producer before it.
@@ -88,7 +108,7 @@ fn turn(choices: &Choices, id: u32, values: &mut [u64]) -> Vec<Operation> {
     };
     let think_ms = draw("load.pause", 0).between(0, 100);
     let renew =
-        draw("load.renew", 0).chance(0.25).then_some(Operation { id: id - 1, think_ms: 0, what: Op::Renew });
+        draw("load.renew", 0).chance(0.3).then_some(Operation { id: id - 1, think_ms: 0, what: Op::Renew });
     renew
         .into_iter()
         .chain([Operation { id, think_ms, what: Op::Txn { sends, offset: None, end } }])

@@ -19,7 +19,8 @@ pub struct Blind {
     /// A run that shows one of these as well is no catch: it is the mark of another finding that the same world has, and
     /// which may have done it all.
     pub without: &'static [&'static str],
-    /// What else runs of this world may show, in a catch and without one. Everything else is a failure of the finding.
+    /// What else runs of this world may show, in a catch and without one: anomalies, and claims of the run itself that are
+    /// broken, by their words. Everything else is a failure of the finding.
     pub may: &'static [&'static str],
     /// What runs show still when the finding's fix is in: other findings of the same world, which that does not fix.
     pub left: &'static [&'static str],
@@ -63,20 +64,17 @@ impl Blind {
         config
     }
 
-    /// What a run of the world that is searched means. One that fails by itself is never expected; one that proves nothing
-    /// may show something all the same.
+    /// What a run of the world that is searched means. One that proves nothing may show something all the same.
     pub fn read(&self, outcome: &Outcome) -> Reading {
-        match outcome.failures.is_empty() {
-            true => self.read_signature(&outcome.signature),
-            false => Reading::Unexpected,
-        }
+        self.read_told(&outcome.signature, &outcome.failures)
     }
 
-    fn read_signature(&self, signature: &BTreeSet<String>) -> Reading {
+    fn read_told(&self, signature: &BTreeSet<String>, failures: &[String]) -> Reading {
+        let may_fail = |failure: &String| self.may.iter().any(|claim| failure.contains(claim));
         let shows = |name: &&str| signature.contains(*name);
         let is_known = |name: &String| self.must.iter().any(|list| has(list, name)) || has(self.may, name);
         let is_caught = self.must.iter().all(|list| list.iter().any(|name| shows(&name)));
-        if !signature.iter().all(is_known) {
+        if !signature.iter().all(is_known) || !failures.iter().all(may_fail) {
             Reading::Unexpected
         } else if is_caught && !self.without.iter().any(|name| shows(&name)) {
             Reading::Caught
@@ -121,13 +119,13 @@ mod tests {
         with: &["no-txn"],
         must: &[&["a", "b"], &["c"]],
         without: &["z"],
-        may: &["d", "z"],
+        may: &["d", "z", "all is done"],
         left: &["z"],
         limits: QUICK,
     };
 
     fn reading(names: &[&str]) -> Reading {
-        SEARCH.read_signature(&names.iter().map(ToString::to_string).collect())
+        SEARCH.read_told(&names.iter().map(ToString::to_string).collect(), &[])
     }
 
     #[test]
@@ -139,6 +137,14 @@ mod tests {
         assert_eq!(reading(&["a", "c", "z"]), Reading::Quiet, "it may be another finding's");
         assert_eq!(reading(&["a", "c", "e"]), Reading::Unexpected);
         assert_eq!(reading(&["e"]), Reading::Unexpected);
+    }
+
+    #[test]
+    fn a_run_may_break_the_claims_that_are_named_and_no_other() {
+        let reading =
+            |failure: &str| SEARCH.read_told(&BTreeSet::from(["c".into(), "a".into()]), &[failure.into()]);
+        assert_eq!(reading("world at 3.000 s: not within 3 s: all is done (event 7)"), Reading::Caught);
+        assert_eq!(reading("agent-1 at 3.000 s: a panic"), Reading::Unexpected);
     }
 
     #[test]

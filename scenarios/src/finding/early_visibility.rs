@@ -28,7 +28,8 @@ pub(super) const FINDING: Finding = Finding {
         with: &["early-stable-offset"],
         must: &[&["early-visibility"]],
         without: &[],
-        may: &["G1a"],
+        // Jepsen's names for the same: what was read before its writer's commit, and two that each read the other's.
+        may: &["G1a", "precommitted-read", "wr-cycle"],
         left: &[],
         limits: QUICK,
     },

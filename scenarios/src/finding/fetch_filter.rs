@@ -27,7 +27,7 @@ pub(super) const FINDING: Finding = Finding {
     scenario: SCENARIO,
     blind: Blind {
         scenario: "queue-short",
-        with: &["fetch-drops-middle"],
+        with: &["no-txn", "fetch-drops-middle"],
         must: &[&["lost-write", "poll-skip", "int-poll-skip"]],
         without: &[],
         may: &["unseen", "position-moved"],

@@ -32,7 +32,8 @@ pub(super) const FINDING: Finding = Finding {
         with: &["exits-on-trouble"],
         must: &[&["agent-down"]],
         without: &[],
-        may: &["unseen"],
+        // With all agents down for good, clients wait for them for good.
+        may: &["unseen", "every worker is done"],
         left: &[],
         limits: QUICK,
     },

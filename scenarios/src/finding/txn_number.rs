@@ -32,7 +32,8 @@ pub(super) const FINDING: Finding = Finding {
         with: &["kept-ids", "deadline", "number-without-epoch"],
         must: &[&["lost-write"], &["int-poll-skip"], &["unseen"]],
         without: &[],
-        may: &["G1a", "poll-skip", "wrong-decision", "position-moved"],
+        // What the abort took with it at the end of a log is waited for in vain.
+        may: &["G1a", "poll-skip", "wrong-decision", "position-moved", "stale-poll"],
         left: &[],
         limits: QUICK,
     },
