@@ -5,7 +5,7 @@
 //! Load: transactions of one to four records over both partitions, whose application waits for each record or for none;
 //! two fifths are aborted; now and then a producer is given up, and another takes its place. A consumer, and a raw reader.
 //! Trouble: pauses of agents, cuts between them and clients, and between them and what they depend on, one way or both, of 2.5
-//! to 5 s. What was sent arrives
+//! to 9 s. What was sent arrives
 //! when its sender has long given it up; answers do not arrive.
 //! Claims: those of the safe ground. Real clients under the old protocol show what the catalogue says of them (9, 11, 17,
 //! 19).
@@ -33,7 +33,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
         _ if config.is_second_protocol() => Expect::Clean,
         _ => Expect::Finds {
             must: &["G1a"],
-            may: &["torn-transaction", "lost-write", "unseen", "wrong-decision", "duplicate", "conflict"],
+            may: &["torn-transaction", "lost-write", "unseen", "wrong-decision", "position-moved"],
         },
     },
 };
@@ -42,7 +42,7 @@ const PRODUCERS: u32 = 3;
 /// Transactions of each producer.
 const TRANSACTIONS: u32 = 24;
 /// Time for the whole load, faults included.
-const LOAD_MS: u64 = 30_000;
+const LOAD_MS: u64 = 45_000;
 
 fn plan(seed: u64, config: &Config) -> Plan {
     let choices = Choices::new(seed, &[]);
@@ -77,15 +77,15 @@ fn faults(choices: &Choices, config: &Config, clients: Vec<String>) -> Vec<Sched
         others: clients,
         from_ms: 100,
         until_ms: LOAD_MS - 4_000,
-        every_ms: (500, 1_500),
-        for_ms: (2_500, 5_000),
+        every_ms: (1_000, 2_500),
+        for_ms: (2_500, 9_000),
         first_id: 1,
     };
     let others = [COORDINATOR, STORAGE].map(str::to_string).to_vec();
     let from_dependencies = Swarm {
         kinds: vec![Kind::Cut],
         others,
-        every_ms: (2_000, 8_000),
+        every_ms: (4_000, 12_000),
         first_id: 1_001,
         ..from_clients.clone()
     };
@@ -98,7 +98,7 @@ fn turn(choices: &Choices, id: u32, values: &mut [u64]) -> Vec<Operation> {
     let sends = (0..draw("load.length", 0).between(1, 4)).map(|n| {
         let key = draw("load.key", n).below(values.len() as u64) as usize;
         values[key] += 1;
-        Send { key: key as u32, value: values[key], think_ms: draw("load.think", n).between(0, 20) }
+        Send { key: key as u32, value: values[key], think_ms: draw("load.think", n).between(0, 150) }
     });
     let sends = sends.collect();
     let end = match (draw("load.end", 0).chance(0.4), draw("load.awaits", 0).chance(0.5)) {

@@ -32,7 +32,8 @@ pub(super) const FINDING: Finding = Finding {
         with: &["java-3.8", "outside-local"],
         must: &[&["unseen"], &["stuck-transaction"]],
         without: &[],
-        may: &["lost-write", "G1a", "torn-transaction", "wrong-decision"],
+        // The partition knows no newer epoch than that of the last marker. Finding 9 is in this world too.
+        may: &["lost-write", "G1a", "zombie-append", "torn-transaction", "wrong-decision", "position-moved"],
         left: &["G1a", "torn-transaction", "wrong-decision", "lost-write", "unseen"],
         limits: QUICK,
     },

@@ -32,7 +32,8 @@ pub(super) const FINDING: Finding = Finding {
         with: &["java-3.8"],
         must: &[&["torn-transaction", "G1a", "lost-write", "unseen"], &["wrong-decision"]],
         without: &[],
-        may: &["int-poll-skip", "poll-skip"],
+        // Polls pass over what is lost.
+        may: &["int-poll-skip", "poll-skip", "position-moved"],
         left: &[],
         limits: QUICK,
     },
