@@ -164,6 +164,17 @@ pub(crate) async fn hold(
     if let Some(state) = begins {
         committer.begun(context, revision, state.timeout_ms);
     }
+    for row in rows {
+        rt::event!(
+            "offset.held",
+            transactional_id = committer.transactional_id,
+            group = group,
+            partition = &layout::partition_name(row.topic, row.partition),
+            offset = row.value.offset,
+            producer_id = producer_id,
+            epoch = epoch,
+        );
+    }
     Ok(Attempt::Done)
 }
 

@@ -11,6 +11,7 @@
 use crate::log::{Fact, Facts, Work, atom, value_atom};
 use crate::mechanism::Mechanism;
 use crate::oracle::Decision;
+use crate::plan::{Op, Plan};
 use broker::Outside;
 use check::{Atom, History, Verdict};
 use sim::trace::Entry;
@@ -32,6 +33,8 @@ type Transaction = (String, u64);
 #[derive(Default)]
 struct Struck {
     transactions: BTreeMap<Transaction, BTreeSet<Mechanism>>,
+    /// An offset was held for a transaction that was over.
+    offsets: bool,
     /// A batch was appended that no transaction has a place for.
     asks_nobody: bool,
     /// Keys whose end is undecided.
@@ -48,10 +51,13 @@ pub(crate) fn attribute(
     facts: &Facts,
     trace: &[Entry],
     others: &[(&'static str, String)],
-    outside: Outside,
+    plan: &Plan,
 ) -> Attribution {
+    let writers = writers(&facts.facts);
     let mut struck = Struck::find(decisions, facts, trace);
+    struck.offsets = holds_late(plan, &writers, trace);
     // Agents that do not ask take what comes, of an older epoch too.
+    let outside = plan.config.agent.transactions.outside;
     struck.asks_nobody = outside == Outside::Local && others.iter().any(|(name, _)| *name == "zombie-append");
     let mut unexplained: Vec<String> = Vec::new();
     unexplained.extend(
@@ -60,7 +66,6 @@ pub(crate) fn attribute(
             .filter(|decision| decision.mechanism.is_none())
             .map(|_| "wrong-decision".to_string()),
     );
-    let writers = writers(&facts.facts);
     for (name, about) in subjects(verdict, history, &facts.facts, &writers) {
         if !about.iter().any(|subject| struck.explains(subject)) {
             unexplained.push(name.to_string());
@@ -76,7 +81,7 @@ pub(crate) fn attribute(
 /// Whether one of `known` makes an anomaly that no transaction is named for.
 fn is_explained(name: &str, known: &BTreeSet<Mechanism>) -> bool {
     known.iter().any(|mechanism| match mechanism {
-        Mechanism::StaleEnd(_) => name == "torn-offsets",
+        Mechanism::StaleEnd(_) | Mechanism::StaleOffsets => name == "torn-offsets",
         Mechanism::HangingTransaction => ["stuck-transaction", "zombie-append"].contains(&name),
         Mechanism::SequenceReuse => name == "conflict",
         Mechanism::StaleInit => name == "false-fence",
@@ -111,6 +116,9 @@ impl Struck {
 
     fn mechanisms(&self) -> BTreeSet<Mechanism> {
         let mut all: BTreeSet<Mechanism> = self.transactions.values().flatten().copied().collect();
+        if self.offsets {
+            all.insert(Mechanism::StaleOffsets);
+        }
         if self.asks_nobody || !self.hanging.is_empty() {
             all.insert(Mechanism::HangingTransaction);
         }
@@ -157,6 +165,30 @@ fn reused(trace: &[Entry]) -> BTreeSet<Transaction> {
         }
     }
     reused
+}
+
+/// Whether an offset was held when the transaction that it is of was over for its client.
+fn holds_late(plan: &Plan, writers: &BTreeMap<(Atom, Atom), Transaction>, trace: &[Entry]) -> bool {
+    let mut of_offset: BTreeMap<i64, &Transaction> = BTreeMap::new();
+    for operation in plan.operations.values().flatten() {
+        if let Op::Txn { sends, offset: Some(offset), .. } = &operation.what {
+            let writer =
+                sends.first().and_then(|send| writers.get(&(atom(send.key), value_atom(send.value))));
+            of_offset.extend(writer.map(|writer| (*offset, writer)));
+        }
+    }
+    let mut over: BTreeSet<Transaction> = BTreeSet::new();
+    for entry in trace {
+        let number = |field| entry.number(field).unwrap_or(-1);
+        match entry.name {
+            "producer.end" => drop(over.insert((entry.text("id"), number("txn") as u64))),
+            "offset.held" if of_offset.get(&number("offset")).is_some_and(|of| over.contains(*of)) => {
+                return true;
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Producers whose transactional id was initialised once more, as for a new producer, when they had an epoch already.

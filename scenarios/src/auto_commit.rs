@@ -57,8 +57,15 @@ fn plan(seed: u64, config: &Config) -> Plan {
         operations.insert(format!("p{producer}"), ids.map(|id| load.burst(id)).collect());
     }
     let members: Vec<String> = (1..=MEMBERS).map(|n| format!("m{n}")).collect();
+    // Who does not commit by itself commits after the work.
+    let by_themselves = config.members.enable_auto_commit.unwrap_or(true);
+    let commits = if by_themselves { Commits::Auto } else { Commits::Sync };
     for (name, n) in members.iter().zip(1..) {
-        operations.insert(name.clone(), life::draw(&choices, n, Commits::Auto));
+        let mut lives = life::draw(&choices, n, commits);
+        if config.members.work_beside {
+            lives.iter_mut().for_each(slow_down);
+        }
+        operations.insert(name.clone(), lives);
     }
     let one = |what| vec![Operation { id: 1, think_ms: 0, what }];
     operations.insert("l1".into(), one(Op::Look { for_ms: LOAD_MS, every_ms: 600 }));
@@ -70,5 +77,12 @@ fn plan(seed: u64, config: &Config) -> Plan {
         config: config.clone(),
         operations,
         overrides: vec![],
+    }
+}
+
+/// Who works beside its polls does so because its work takes long.
+fn slow_down(operation: &mut Operation) {
+    if let Op::Member(life) = &mut operation.what {
+        life.think_ms *= 10;
     }
 }

@@ -120,7 +120,7 @@ pub struct Members {
     /// and goes on with another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fails_on: Option<u64>,
-    /// They work beside their polls: on what a poll returned while they poll again.
+    /// Those that commit by themselves work beside their polls: on what a poll returned while they poll again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub work_beside: bool,
 }

@@ -240,9 +240,7 @@ fn judge(plan: &Plan, run: Run<()>, facts: &Facts) -> Outcome {
         failures.push(format!("the run did not end by itself: {:?}", run.end));
     }
     let others = &about_the_log.anomalies;
-    let outside = plan.config.agent.transactions.outside;
-    let attribution =
-        attribution::attribute(&verdict, &history, &decisions, facts, &run.trace, others, outside);
+    let attribution = attribution::attribute(&verdict, &history, &decisions, facts, &run.trace, others, plan);
     let mut anomalies = explain::anomalies(&verdict, &decisions, &facts.facts, plan.config.queue.is_some());
     anomalies.extend(about_the_log.anomalies.into_iter().map(|(name, words)| format!("{name}  {words}")));
     Outcome {

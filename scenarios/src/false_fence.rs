@@ -10,9 +10,11 @@ pub(crate) fn judge(trace: &[Entry]) -> Vec<Fence> {
     false_fence::find(&fences(trace), &initialised(trace))
 }
 
-/// What every `InitProducerId` handed out, as its agent told.
+/// What every `InitProducerId` handed out, as its agent told; one that aborts a transaction first fences as it begins with
+/// that, before it hands anything out, if it ever does.
 fn initialised(trace: &[Entry]) -> Vec<Grant> {
-    let told = trace.iter().filter(|entry| entry.name == "init_producer_id");
+    let fences = |entry: &&Entry| entry.name == "txn.prepared" && entry.text("by") == "fencing";
+    let told = trace.iter().filter(|entry| entry.name == "init_producer_id" || fences(entry));
     let grant = told.map(|entry| {
         let (producer_id, epoch) = (entry.number("producer_id")?, entry.number("epoch")?);
         Some(Grant { producer_id, epoch: i16::try_from(epoch).ok()?, at_ns: entry.at_ns })
@@ -73,6 +75,16 @@ mod tests {
         assert_eq!(judge(&fenced).len(), 1);
         let by_another = [fenced.to_vec(), vec![told("init_producer_id", "", 1, "")]].concat();
         assert_eq!(judge(&by_another), []);
+        let mut begins = told("txn.prepared", "", 1, "");
+        begins.fields.push(("by", Field::Str("fencing".into())));
+        assert_eq!(
+            judge(&[fenced.to_vec(), vec![begins.clone()]].concat()),
+            [],
+            "it aborts, and was not answered yet"
+        );
+        begins.fields.pop();
+        begins.fields.push(("by", Field::Str("timeout".into())));
+        assert_eq!(judge(&[fenced.to_vec(), vec![begins]].concat()).len(), 1);
         let again = [by_another, vec![told("producer.epoch", "p", 1, "")], fenced[2..].to_vec()].concat();
         assert_eq!(judge(&again).len(), 1, "the epoch that it took since is the newest");
         assert_eq!(judge(&[fenced[1].clone(), told("producer.end", "p", 0, "ok")]), []);

@@ -35,6 +35,7 @@ mod mechanism;
 mod member;
 mod nemesis;
 mod oracle;
+mod outage;
 mod outcome;
 mod pipeline;
 mod plain;

@@ -20,6 +20,8 @@ const OFFSET_OUT_OF_RANGE: i16 = 1;
 const DECIDED_LIMIT: Duration = Duration::from_secs(120);
 /// A prepared transaction must be finished this long after all trouble: two scans, and the time-outs between.
 const FINISHED_LIMIT: Duration = Duration::from_secs(30);
+/// What is being ended is ended in that time, where there is no trouble.
+const ENDED_LIMIT: Duration = Duration::from_secs(5);
 /// Wait between two looks at what is not over yet.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -156,16 +158,26 @@ pub(crate) async fn last_looks(config: Config, log: Log) {
     rt::time::sleep_until(began + FINISHED_LIMIT).await;
     let etcd =
         fake_etcd::Client::new(format!("{COORDINATOR}:{ETCD_PORT}"), fake_etcd::ClientConfig::default());
-    let transactions = loop {
+    // One that is being ended just now, because it has timed out, is another one in a while.
+    let before = transactions(&etcd).await;
+    sleep(ENDED_LIMIT).await;
+    let mut transactions = transactions(&etcd).await;
+    transactions.retain(|id, revision| before.get(id) == Some(revision));
+    let remains = Remains { undecided: looker.undecided(), transactions };
+    log.lock().remains = Some(remains);
+}
+
+/// The mod revision of every transactional id's state.
+async fn transactions(etcd: &fake_etcd::Client) -> BTreeMap<String, i64> {
+    loop {
         match etcd.range(fake_etcd::api::RangeRequest::prefix("txns/")).await {
-            Ok(found) => break found,
+            Ok(found) => {
+                let states = found.kvs.iter();
+                return states
+                    .map(|kv| (String::from_utf8_lossy(&kv.key).into_owned(), kv.mod_revision))
+                    .collect();
+            }
             Err(_) => sleep(PAUSE).await,
         }
-    };
-    let transactions = transactions.kvs.iter().map(|kv| {
-        let id = String::from_utf8_lossy(&kv.key).into_owned();
-        (id, kv.mod_revision)
-    });
-    let remains = Remains { undecided: looker.undecided(), transactions: transactions.collect() };
-    log.lock().remains = Some(remains);
+    }
 }

@@ -10,8 +10,7 @@
 use crate::config::Config;
 use crate::mechanism::Mechanism;
 use crate::outcome::Outcome;
-use crate::scenario::switches;
-use crate::stale_requests::SCENARIO;
+use crate::scenario::{self, Scenario, switches};
 use std::collections::BTreeMap;
 
 /// A remedy.
@@ -32,6 +31,8 @@ pub struct Column {
 /// Where some rows are counted.
 #[derive(Debug)]
 pub struct Ground {
+    /// The scenario.
+    pub scenario: &'static str,
     /// The switches that make it.
     pub switches: &'static [&'static str],
     /// Planted in its client.
@@ -65,18 +66,37 @@ const fn column(name: &'static str, words: &'static str, switches: &'static [&'s
 /// All grounds. Each mechanism is a row of one of them.
 pub const GROUNDS: &[Ground] = &[
     Ground {
+        scenario: "stale-requests",
         switches: &[],
         flaws: &[],
         rows: |row| !matches!(row, Mechanism::DelayedProduce | Mechanism::HangingTransaction),
     },
-    Ground { switches: &[], flaws: &["keep-epoch"], rows: |row| row == Mechanism::DelayedProduce },
-    Ground { switches: &["outside-local"], flaws: &[], rows: |row| row == Mechanism::HangingTransaction },
+    Ground {
+        scenario: "stale-requests",
+        switches: &[],
+        flaws: &["keep-epoch"],
+        rows: |row| row == Mechanism::DelayedProduce,
+    },
+    Ground {
+        scenario: "stale-requests",
+        switches: &["outside-local"],
+        flaws: &[],
+        rows: |row| row == Mechanism::HangingTransaction,
+    },
 ];
 
 impl Ground {
     /// Its rows.
     pub fn rows(&self) -> impl Iterator<Item = Mechanism> {
         Mechanism::ALL.into_iter().filter(|row| (self.rows)(*row))
+    }
+
+    /// The scenario.
+    ///
+    /// # Panics
+    /// If there is none of that name, which a test sees to.
+    pub fn scenario(&self) -> &'static Scenario {
+        scenario::find(self.scenario).expect("grounds name scenarios that exist")
     }
 
     /// The switches of a cell, the remedy's last.
@@ -87,7 +107,7 @@ impl Ground {
 
     /// The world of a cell.
     pub fn world(&self, column: &Column) -> Config {
-        let mut config = (SCENARIO.config)();
+        let mut config = (self.scenario().config)();
         for name in self.switches_with(column) {
             let switch = switches().iter().find(|switch| switch.name == name);
             (switch.expect("grounds and columns are made of switches").apply)(&mut config);

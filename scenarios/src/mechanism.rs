@@ -7,6 +7,8 @@ use std::fmt;
 pub enum Mechanism {
     /// An EndTxn of an earlier transaction ended this one (KAFKA-17754, finding 9).
     StaleEnd(Face),
+    /// A TxnOffsetCommit of an earlier transaction set the group's offset (finding 9, S9).
+    StaleOffsets,
     /// A Produce arrived after the end of its transaction, and became a part of a later one (finding 10).
     DelayedProduce,
     /// A record got the sequence number of another, and was taken for a repetition of it (finding 11).
@@ -38,7 +40,7 @@ pub enum Face {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Mechanism; 11] = [
+    pub const ALL: [Mechanism; 12] = [
         Mechanism::StaleEnd(Face::AbortTorn),
         Mechanism::StaleEnd(Face::AbortVisible),
         Mechanism::StaleEnd(Face::CommitSplit),
@@ -46,6 +48,7 @@ impl Mechanism {
         Mechanism::StaleEnd(Face::CommitTorn),
         Mechanism::StaleEnd(Face::CommitLost),
         Mechanism::StaleEnd(Face::AbortEarly),
+        Mechanism::StaleOffsets,
         Mechanism::DelayedProduce,
         Mechanism::SequenceReuse,
         Mechanism::HangingTransaction,
@@ -55,7 +58,7 @@ impl Mechanism {
     /// The finding of the catalogue that it is.
     pub fn finding(self) -> u32 {
         match self {
-            Mechanism::StaleEnd(_) => 9,
+            Mechanism::StaleEnd(_) | Mechanism::StaleOffsets => 9,
             Mechanism::DelayedProduce => 10,
             Mechanism::SequenceReuse => 11,
             Mechanism::HangingTransaction => 17,
@@ -73,6 +76,7 @@ impl Mechanism {
             Mechanism::StaleEnd(Face::CommitTorn) => "commit-torn",
             Mechanism::StaleEnd(Face::CommitLost) => "commit-lost",
             Mechanism::StaleEnd(Face::AbortEarly) => "abort-early",
+            Mechanism::StaleOffsets => "stale-offsets",
             Mechanism::DelayedProduce => "delayed-produce",
             Mechanism::SequenceReuse => "sequence-reuse",
             Mechanism::HangingTransaction => "hanging-transaction",
@@ -93,6 +97,7 @@ impl fmt::Display for Mechanism {
             Mechanism::StaleEnd(Face::CommitTorn) => "late abort midway, then commit: its head is lost",
             Mechanism::StaleEnd(Face::CommitLost) => "late abort at the end, then commit: all of it is lost",
             Mechanism::StaleEnd(Face::AbortEarly) => "late abort, then no commit: decided early, no harm",
+            Mechanism::StaleOffsets => "late TxnOffsetCommit sets the offset of its group",
             Mechanism::DelayedProduce => "late Produce becomes part of a later transaction",
             Mechanism::SequenceReuse => "sequence number used again: acknowledged, not written",
             Mechanism::HangingTransaction => "record outside its transaction: hides what is behind it",

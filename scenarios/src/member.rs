@@ -83,7 +83,7 @@ async fn be(
             continue;
         }
         let think = Duration::from_millis(life.think_ms);
-        if config.members.work_beside {
+        if config.members.work_beside && life.commits == Commits::Auto {
             work.begin(records, think);
             continue;
         }

@@ -24,6 +24,8 @@ pub enum Op {
         /// How the application ends it.
         end: Decision,
     },
+    /// The transactional producer is given up, as by an application that is started again; the next transaction has another.
+    Renew,
     /// Records of an idempotent producer without transactions: sent without waiting, then all awaited.
     Send {
         /// The records.

@@ -73,7 +73,8 @@ fn plan(seed: u64, config: &Config) -> Plan {
     }
 }
 
-/// Which producers share a transactional id, and settings of agents that must not matter.
+/// Which producers share a transactional id, and settings of agents that must not matter: those that a switch has changed
+/// stay so.
 pub(crate) fn world(choices: &Choices, config: &Config) -> Config {
     let draw = |what| choices.world(what, 0, 0);
     let mut config = config.clone();
@@ -83,8 +84,13 @@ pub(crate) fn world(choices: &Choices, config: &Config) -> Config {
         .collect();
     let agent = &mut config.agent;
     agent.routing = pick(draw("world.routing"), [Routing::AnsweringAgent, Routing::Rendezvous]);
-    agent.transactions.outside = pick(draw("world.outside"), [Outside::Implicit, Outside::Verify]);
-    agent.transactions.timeouts = pick(draw("world.timeouts"), [Timeouts::Scan, Timeouts::Deadline]);
+    let transactions = &mut agent.transactions;
+    if transactions.outside == Outside::default() {
+        transactions.outside = pick(draw("world.outside"), [Outside::Implicit, Outside::Verify]);
+    }
+    if transactions.timeouts == Timeouts::default() {
+        transactions.timeouts = pick(draw("world.timeouts"), [Timeouts::Scan, Timeouts::Deadline]);
+    }
     agent.transactions.scan_interval_ms = pick(draw("world.scan"), [2_000, 10_000]);
     agent.lease_ttl_s = pick(draw("world.lease"), [3, 15]);
     agent.cache_max_bytes = pick(draw("world.cache"), [0, 2_000, 16 << 20]);

@@ -98,6 +98,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
 const STANDING: &[Scenario] = &[
     crate::torn_transaction_random::SCENARIO,
     crate::stale_requests::SCENARIO,
+    crate::outage::SCENARIO,
     crate::explore::SCENARIO,
     crate::safe_ground::SCENARIO,
     crate::safe_ground_groups::SCENARIO,
@@ -217,6 +218,68 @@ pub fn switches() -> &'static [Switch] {
             name: "seek-back",
             what: "the application of the abort workload seeks back to where a transaction began that did not commit",
             apply: |config| of_queue(config, |queue| queue.seeks_back = true),
+        },
+        Switch {
+            name: "no-seek",
+            what: "the application of the queue workload does not seek back to where an operation began that did not commit",
+            apply: |config| of_queue(config, |queue| queue.seeks_back = false),
+        },
+        Switch {
+            name: "isolation",
+            what: "the application of the queue workload takes transactions for isolated: cycles of writes (G0, G1c) count",
+            apply: |config| of_queue(config, |queue| queue.counts.extend(["G0", "G1c"].map(str::to_string))),
+        },
+        Switch {
+            name: "own-positions",
+            what: "the application of the queue workload takes positions for its own: steps at a rebalance count",
+            apply: |config| {
+                let steps = ["poll-skip", "nonmonotonic-poll"].map(str::to_string);
+                of_queue(config, |queue| queue.counts.extend(steps));
+            },
+        },
+        Switch {
+            name: "kept-ids",
+            what: "a worker of the queue workload keeps its transactional id, whichever client it has",
+            apply: |config| {
+                let clients = config.queue.as_ref().map_or(0, |queue| queue.clients);
+                let id = |n| (format!("w{n}"), format!("txn-w{n}"));
+                config.transactional_ids = (1..=clients).map(id).collect();
+            },
+        },
+        Switch {
+            name: "timeout-1s",
+            what: "transaction.timeout.ms is 1,000, as Jepsen set it",
+            apply: |config| config.transaction_timeout_ms = 1_000,
+        },
+        Switch {
+            name: "deadline",
+            what: "what is open for longer than its transaction timeout is aborted then, not at the next scan",
+            apply: |config| config.agent.transactions.timeouts = broker::Timeouts::Deadline,
+        },
+        Switch {
+            name: "delivery-3s",
+            what: "delivery.timeout.ms is 3,000, the timeout of one request",
+            apply: |config| config.delivery_timeout_ms = Some(3_000),
+        },
+        Switch {
+            name: "acks-0",
+            what: "producers without transactions do not wait for an answer (acks=0), and so have no idempotence",
+            apply: |config| config.acks = 0,
+        },
+        Switch {
+            name: "work-beside",
+            what: "members that commit by themselves work beside their polls, which do not wait for that",
+            apply: |config| config.members.work_beside = true,
+        },
+        Switch {
+            name: "latest",
+            what: "members without a committed offset begin at the end (auto.offset.reset=latest)",
+            apply: |config| config.members.auto_offset_reset = client::OffsetReset::Latest,
+        },
+        Switch {
+            name: "fenced-is-failed",
+            what: "planted: a producer that is fenced when it sends an EndTxn again reports that the transaction failed",
+            apply: |config| config.producer_flaws.fenced_after_resend_is_failed = true,
         },
         Switch {
             name: "stale-commits",

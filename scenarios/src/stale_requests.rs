@@ -1,6 +1,6 @@
 //! What a request that arrives late may do, where anything may arrive late: the ground on which mitigations are compared.
 //!
-//! World: three agents, Java 3.8 producers whose requests time out after 3 s and whose records do after 5 s, a consumer; where
+//! World: three agents, Java 3.8 producers whose requests and records time out after 3 s, a consumer; where
 //! agents append without asking (`outside-local`) a raw reader too. Who is leader and coordinator is drawn.
 //! Load: transactions of one to four records over two partitions; four of ten are aborted, and half of the others wait for no
 //! acknowledgement before they commit. Some of one producer's commit an offset.
@@ -55,7 +55,7 @@ const MAY: &[&str] = &[
 fn config() -> Config {
     let latency = |base_us, jitter_us| fake_s3::Latency { base_us, jitter_us };
     Config {
-        delivery_timeout_ms: Some(5_000),
+        delivery_timeout_ms: Some(3_000),
         net: NetConfig { latency_base_us: 5_000, latency_jitter_us: 15_000, ..NetConfig::default() },
         coordinator: fake_etcd::ServerConfig { fsync_min_us: 500, fsync_max_us: 2_000, ..Default::default() },
         storage: fake_s3::ServerConfig {

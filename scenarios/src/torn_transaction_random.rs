@@ -31,7 +31,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
 };
 
 /// A network on which requests spend their time on the way, and fast storage: a pause then meets requests of all kinds.
-fn config() -> Config {
+pub(crate) fn config() -> Config {
     let latency = |base_us, jitter_us| fake_s3::Latency { base_us, jitter_us };
     Config {
         net: NetConfig { latency_base_us: 5_000, latency_jitter_us: 15_000, ..NetConfig::default() },

@@ -55,6 +55,7 @@ pub(crate) async fn run(name: String, config: Config, operations: Vec<Operation>
         rt::time::sleep(Duration::from_millis(operation.think_ms)).await;
         match operation.what {
             Op::Txn { sends, offset, end } => transactions.txn(&sends, offset, end).await,
+            Op::Renew => transactions.client = None,
             Op::Send { sends } => plain.send(&sends).await,
             Op::Member(life) => member::live(&name, &config, &life, &log).await,
             Op::Watch { for_ms, every_ms } => Watcher::new(&name, &config).watch_for(for_ms, every_ms).await,

@@ -2,7 +2,8 @@
 
 use super::list::expectation;
 use super::{CliResult, Ending, Unusable};
-use scenarios::finding::{self, Class, Finding};
+use scenarios::Config;
+use scenarios::finding::{self, Blind, Class, Finding};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -55,10 +56,12 @@ fn tell(finding: &Finding) {
         ("Fix", finding.fix.to_string()),
         ("Echo", finding.echo.to_string()),
         ("Run it", format!("wavetank run {name}")),
-        ("With the fix", format!("wavetank run {name} --fixed")),
+        ("Search for it", format!("wavetank blind {}", finding.id)),
+        ("By chance", by_chance(&finding.blind)),
     ];
+    let fixed = finding.fixed.map(|_| ("With the fix", format!("wavetank run {name} --fixed")));
     say!("Finding {}, {name}: {}\n", finding.id, finding.title);
-    for (what, words) in parts {
+    for (what, words) in parts.into_iter().chain(fixed) {
         let mut lines = wrap(&words).into_iter();
         say!("{what:14} {}", lines.next().unwrap_or_default());
         lines.for_each(|line| say!("{:14} {line}", ""));
@@ -67,8 +70,27 @@ fn tell(finding: &Finding) {
 
 /// What every seed shows, as it fails and with the fix.
 fn signature(finding: &Finding) -> String {
-    let of = |is_fixed| expectation(&(finding.scenario.expect)(&finding.world(is_fixed)));
-    format!("{}; with the fix {}", of(false), of(true))
+    let of = |world: &Config| expectation(&(finding.scenario.expect)(world));
+    let fixed = finding.fixed_world().map_or(String::new(), |world| format!("; with the fix {}", of(&world)));
+    of(&finding.world()) + &fixed
+}
+
+/// Where chance finds it, and what a catch is.
+fn by_chance(blind: &Blind) -> String {
+    let with: String = blind.with.iter().map(|switch| format!(" --with {switch}")).collect();
+    let must: Vec<String> = blind.must.iter().map(|list| list.join(" or ")).collect();
+    let part = |words: &str, names: &[&str]| match names.is_empty() {
+        true => String::new(),
+        false => format!("; {words} {}", names.join(", ")),
+    };
+    format!(
+        "in {}{with}; a catch shows {}{}{}{}",
+        blind.scenario,
+        must.join(" and "),
+        part("not", blind.without),
+        part("runs may show", blind.may),
+        part("with the fix runs may show", blind.left)
+    )
 }
 
 fn json(finding: &Finding) -> serde_json::Value {
@@ -86,6 +108,7 @@ fn json(finding: &Finding) -> serde_json::Value {
         "cause": finding.cause,
         "claim": finding.scenario.claim,
         "expect": signature(finding),
+        "blind": by_chance(&finding.blind),
         "fix": finding.fix,
         "echo": finding.echo,
     })

@@ -110,15 +110,17 @@ fn count(columns: &[&'static Column], range: &Range<u64>, jobs: usize) -> Vec<Co
     };
     let mut counted: Vec<Counted> = columns.iter().map(new).collect();
     let seeds_each = range.end - range.start;
-    let worlds: Vec<_> =
-        columns.iter().flat_map(|column| GROUNDS.iter().map(|ground| ground.world(column))).collect();
-    let scenario = scenarios::find("stale-requests").expect("it is one of ours");
+    let cells = columns
+        .iter()
+        .flat_map(|column| GROUNDS.iter().map(|ground| (ground.scenario(), ground.world(column))));
+    let worlds: Vec<_> = cells.collect();
     let runs = worlds.len() as u64 * seeds_each;
     let progress = ProgressBar::new(runs);
     let at = |run: u64| ((run / seeds_each) as usize, range.start + run % seeds_each);
     let execute = |run| {
         let (world, seed) = at(run);
-        scenarios::execute(&(scenario.plan)(seed, &worlds[world]), Keep::Events)
+        let (scenario, config) = &worlds[world];
+        scenarios::execute(&(scenario.plan)(seed, config), Keep::Events)
     };
     seeds::run(0..runs, jobs, execute, |run, outcome| {
         let (world, seed) = at(run);
@@ -197,7 +199,7 @@ fn cell(count: u64, seeds: u64, command: String) -> Cell {
 
 fn command(ground: &Ground, column: &Column, range: &Range<u64>) -> String {
     let with: String = ground.switches_with(column).iter().map(|name| format!(" --with {name}")).collect();
-    format!("wavetank run stale-requests{with} --seeds {}..{}", range.start, range.end)
+    format!("wavetank run {}{with} --seeds {}..{}", ground.scenario, range.start, range.end)
 }
 
 fn print_text(counted: &[Counted], rows: &[Row], range: &Range<u64>) {

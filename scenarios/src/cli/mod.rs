@@ -63,7 +63,7 @@ enum Command {
     List(list::Args),
     /// Tell what a finding is: what happened, what it takes, what helps
     Finding(finding::Args),
-    /// Search for a planted finding where nobody points at it, and count the seeds that it takes
+    /// Search for findings where nobody points at them, and count seeds and CPU seconds until the first catch
     Blind(blind::Args),
     /// Run a scenario with one seed or many
     Run(run::Args),

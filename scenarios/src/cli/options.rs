@@ -3,7 +3,8 @@
 use super::{Unusable, aborts};
 use check::case::{self, Case};
 use check::edn;
-use scenarios::{Config, Outcome, Plan, Preset, Recording, Scenario, SubVia, finding};
+use scenarios::finding::{self, Finding};
+use scenarios::{Config, Outcome, Plan, Preset, Recording, Scenario, SubVia};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,8 @@ pub(super) fn scenario(name: &str) -> Result<&'static Scenario, Unusable> {
 /// The world of a scenario; that of a finding's script, with its fix or as it fails.
 pub(super) fn world(scenario: &Scenario, is_fixed: bool) -> Result<Config, Unusable> {
     match finding::named(scenario.name) {
-        Some(finding) => Ok(finding.world(is_fixed)),
+        Some(finding) if is_fixed => finding.fixed_world().ok_or_else(|| no_fix(finding)),
+        Some(finding) => Ok(finding.world()),
         None if is_fixed => {
             let names: Vec<_> = finding::all().iter().map(|finding| finding.scenario.name).collect();
             Err(Unusable::new(format!(
@@ -29,6 +31,12 @@ pub(super) fn world(scenario: &Scenario, is_fixed: bool) -> Result<Config, Unusa
         }
         None => Ok((scenario.config)()),
     }
+}
+
+/// A fix was asked for, of a finding that has none.
+pub(super) fn no_fix(finding: &Finding) -> Unusable {
+    let (id, name, fix) = (finding.id, finding.scenario.name, finding.fix);
+    Unusable::new(format!("--fixed: finding {id}, {name}, has no fix ({fix}): leave --fixed out"))
 }
 
 /// Turns the switches of `--with` on in `config`.

@@ -6,6 +6,7 @@
 //! Claim: records that the client was told are sent are read by nobody, ever. With `acks=all` (or 1, which waits for the same
 //! here: an agent answers when the record is durable) each is sent again until it is written.
 
+use super::blind::{Blind, QUICK};
 use super::script::{self, Script, assign, final_reads, polls, send, work};
 use super::{Class, Finding};
 use crate::config::Config;
@@ -21,8 +22,17 @@ pub(super) const FINDING: Finding = Finding {
     class: Class::Configuration,
     cause: "acks=0, which takes enable.idempotence away where that is not asked for; no transactional id",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "queue-short",
+        with: &["no-txn", "acks-0"],
+        must: &[&["unseen"]],
+        without: &[],
+        may: &["lost-write"],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "acks=1 or acks=all: both wait until the record is durable",
-    fixed: |config| config.acks = -1,
+    fixed: Some(|config| config.acks = -1),
     echo: "no number in the report, which tested with acks=all",
 };
 

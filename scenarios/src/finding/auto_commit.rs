@@ -8,6 +8,7 @@
 //! not worked on is committed, and nobody ever does. With `enable.auto.commit=false` and a commit after the work, the next
 //! member gets it again.
 
+use super::blind::{Blind, QUICK};
 use super::script::{Script, look, member, send_all};
 use super::{Class, Finding};
 use crate::config::{Config, Members};
@@ -24,8 +25,17 @@ pub(super) const FINDING: Finding = Finding {
     class: Class::Configuration,
     cause: "enable.auto.commit=true, Kafka's default, and work that is not done at the next poll, or an exception and then close()",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "auto-commit-random",
+        with: &["work-beside"],
+        must: &[&["unprocessed"]],
+        without: &[],
+        may: &[],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "enable.auto.commit=false, and a commit after the work",
-    fixed: |config| config.members.enable_auto_commit = Some(false),
+    fixed: Some(|config| config.members.enable_auto_commit = Some(false)),
     echo: "no number in the report, whose consumers did not commit by themselves in the main workload",
 };
 

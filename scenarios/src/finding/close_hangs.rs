@@ -5,6 +5,7 @@
 //! Trouble: before that the network to all agents is cut for 8 s, while the consumer waits for records.
 //! Claim: `close` is not back when its timeout is over, but for 100 ms. With a deadline on every step it is.
 
+use super::blind::{Blind, QUICK};
 use super::script::{self, Script, assign, crash, final_reads, polls, send, work};
 use super::{Class, Finding};
 use crate::config::Config;
@@ -20,8 +21,17 @@ pub(super) const FINDING: Finding = Finding {
     class: Class::Defect { switch: "close-hangs" },
     cause: "a consumer that closes waits for what is under way over its connections, however long that takes",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "close",
+        with: &["close-hangs"],
+        must: &[&["close-hung"]],
+        without: &[],
+        may: &[],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "every step of close has a deadline: what is left of the timeout",
-    fixed: |config| config.member_flaws.close_hangs = false,
+    fixed: Some(|config| config.member_flaws.close_hangs = false),
     echo: "KAFKA-17734, in Kafka's Java client: more than 1 h",
 };
 

@@ -7,6 +7,7 @@
 //! Claim: the record that the client aborted is committed with the third transaction: its epoch is right, and its sequence is
 //! the next. A client that takes a new epoch after doubt (Java does) is not affected: the late Produce has the old one.
 
+use super::blind::{Blind, QUICK};
 use super::script::{Script, consume, slow_txn, txn};
 use super::{Class, Finding};
 use crate::config::Config;
@@ -25,8 +26,18 @@ pub(super) const FINDING: Finding = Finding {
     cause: "a client that, after a Produce of unknown outcome, neither takes a new epoch nor uses the sequence again; the \
             second protocol, in which every transaction has its epoch, would help as well",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "outage",
+        with: &["delivery-3s", "keep-epoch"],
+        must: &[&["G1a"]],
+        without: &[],
+        // The white-box oracle names the marker; a part of the aborted transaction is there, and the rest is not.
+        may: &["wrong-decision", "torn-transaction"],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "the client takes a new epoch when it does not know how a Produce ended, as Java's does",
-    fixed: |config| config.producer_flaws.keep_epoch_after_unknown_produce = false,
+    fixed: Some(|config| config.producer_flaws.keep_epoch_after_unknown_produce = false),
     echo: "an open question of the report; no number",
 };
 

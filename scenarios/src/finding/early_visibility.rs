@@ -7,6 +7,7 @@
 //! Claim: the consumer polled the first record before its writer asked to commit it. It polled the second one as well,
 //! which nobody ever committed. Agents that serve such readers up to the last stable offset show neither before its time.
 
+use super::blind::{Blind, QUICK};
 use super::script::{self, Script, aborted, assign, final_reads, polls, send, wait, work};
 use super::{Class, Finding};
 use crate::config::Config;
@@ -22,8 +23,18 @@ pub(super) const FINDING: Finding = Finding {
     class: Class::Defect { switch: "early-stable-offset" },
     cause: "agents tell readers of committed records the high watermark as the last stable offset, and serve up to it",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "early-read",
+        with: &["early-stable-offset"],
+        must: &[&["early-visibility"]],
+        without: &[],
+        // Jepsen's names for the same: what was read before its writer's commit, and two that each read the other's.
+        may: &["G1a", "precommitted-read", "wr-cycle"],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "the last stable offset is the first offset of the oldest open transaction, and nothing above it is served",
-    fixed: |config| config.defects.early_stable_offset = false,
+    fixed: Some(|config| config.defects.early_stable_offset = false),
     echo: "not in Jepsen's report of Bufstream; Tansu and Redpanda had bugs of this kind",
 };
 

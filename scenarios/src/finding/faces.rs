@@ -253,7 +253,7 @@ const STALE_OFFSETS: FaceScript = FaceScript {
         },
         expect: |config| shows(config, &["torn-offsets"], &[]),
     },
-    mechanism: None,
+    mechanism: Some(Mechanism::StaleOffsets),
 };
 
 const AT_START: When = When::AtMs(0);

@@ -7,6 +7,7 @@
 //! Claim: the client is told that a newer producer fences it. Under the second protocol it is told that the transaction is
 //! not there any more, which is so.
 
+use super::blind::{Blind, QUICK};
 use super::script::{Script, consume, txn};
 use super::{Class, Finding, second_protocol};
 use crate::config::Config;
@@ -24,8 +25,17 @@ pub(super) const FINDING: Finding = Finding {
     cause: "the old transaction protocol (TV1), and a transaction that is open for longer than transaction.timeout.ms; \
             agents abort at the deadline, where Kafka scans every 10 s",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "safe-ground",
+        with: &["timeout-1s", "deadline"],
+        must: &[&["false-fence"]],
+        without: &[],
+        may: &[],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "the second protocol (KIP-890, TV2): the commit fails with INVALID_TXN_STATE, and an abort would succeed",
-    fixed: second_protocol,
+    fixed: Some(second_protocol),
     echo: "send, wait 2 s at a transaction timeout of 1 s, commit; KIP-588 was accepted and never finished",
 };
 

@@ -7,6 +7,7 @@
 //! Claim: agents that drop records from the middle of an answer that is full let the consumer go on behind them: it passes
 //! over records, and nobody ever polls them. Agents that end such an answer early lose nothing.
 
+use super::blind::{Blind, QUICK};
 use super::script::{self, Script, assign, final_reads, polls, send, work};
 use super::{Class, Finding};
 use crate::config::Config;
@@ -24,8 +25,17 @@ pub(super) const FINDING: Finding = Finding {
     cause: "an answer that is full drops records from its middle and holds the newest, past which the consumer goes on; only \
             one that lags meets a full answer",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "queue-short",
+        with: &["no-txn", "fetch-drops-middle"],
+        must: &[&["lost-write", "poll-skip", "int-poll-skip"]],
+        without: &[],
+        may: &["unseen", "position-moved"],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "a full answer ends early, and the next one begins where it ended",
-    fixed: |config| config.defects.fetch_drops_middle = false,
+    fixed: Some(|config| config.defects.fetch_drops_middle = false),
     echo: "Bufstream 0.1.3-rc.8, fixed in rc.12, with short pauses and partitions: 22 of 16,770 records in 5 min. \
            Here: `wavetank run queue-lag --with fetch-drops-middle`",
 };

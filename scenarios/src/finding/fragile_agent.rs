@@ -7,6 +7,7 @@
 //! Claim: an agent that ends when a dependency is away ends, cannot read the file that it needs at its start, and ends again
 //! until its supervisor gives up: it is down long after all is healed. An agent that waits goes on.
 
+use super::blind::{Blind, QUICK};
 use super::script::{self, Script, assign, final_reads, polls, send, work};
 use super::{Class, Finding};
 use crate::cluster::{COORDINATOR, STORAGE};
@@ -26,8 +27,18 @@ pub(super) const FINDING: Finding = Finding {
     cause: "an agent ends when it cannot read a shared file at its start, and when coordinator or store do not answer later; \
             its supervisor starts it again three times",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "safe-ground",
+        with: &["exits-on-trouble"],
+        must: &[&["agent-down"]],
+        without: &[],
+        // With all agents down for good, clients wait for them for good.
+        may: &["unseen", "every worker is done"],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "try again, go on running, push back, and report one's health",
-    fixed: |config| config.defects.exits_on_trouble = false,
+    fixed: Some(|config| config.defects.exits_on_trouble = false),
     echo: "Bufstream, until a layer of retries was added: one test of Jepsen's in thirty",
 };
 

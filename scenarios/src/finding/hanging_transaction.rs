@@ -9,6 +9,7 @@
 //! takes the client's commit for a repetition. The last stable offset stays there, and nobody ever reads that record, nor
 //! what jt2 committed. Agents that ask the coordinator refuse the record, and the client is told.
 
+use super::blind::{Blind, QUICK};
 use super::script::{Script, consume, look, txn};
 use super::{Class, Finding};
 use crate::config::Config;
@@ -26,8 +27,18 @@ pub(super) const FINDING: Finding = Finding {
     class: Class::Protocol,
     cause: "the old protocol without verification (`--with outside-local`): the leader of a partition does not ask the coordinator",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "outage",
+        with: &["java-3.8", "outside-local"],
+        must: &[&["unseen"], &["stuck-transaction"]],
+        without: &[],
+        // The partition knows no newer epoch than that of the last marker. Finding 9 is in this world too.
+        may: &["lost-write", "G1a", "zombie-append", "torn-transaction", "wrong-decision", "position-moved"],
+        left: &["G1a", "torn-transaction", "wrong-decision", "lost-write", "unseen"],
+        limits: QUICK,
+    },
     fix: "verification (KIP-890 part 1): a record whose partition is not in the transaction is refused (`--with outside-verify`)",
-    fixed: |config| config.agent.transactions.outside = Outside::Verify,
+    fixed: Some(|config| config.agent.transactions.outside = Outside::Verify),
     echo: "an open question of the report: unseen writes in Kafka, not analysed",
 };
 

@@ -7,6 +7,7 @@
 //! keep-alive for a good one, stay without a registration. Metadata lists nobody: no new client finds an agent, long after
 //! all is healed, though all agents run, and what was written is polled by nobody.
 
+use super::blind::{Blind, SLOW};
 use super::script::{self, Script, assign, final_reads, polls, send, work};
 use super::{Class, Finding};
 use crate::cluster::COORDINATOR;
@@ -25,8 +26,17 @@ pub(super) const FINDING: Finding = Finding {
     cause: "the watch of an agent on its own registration begins \"from now\" after a break, and a keep-alive that is answered \
             with a time to live of 0 counts as one that succeeded; Metadata and FindCoordinator list agents by lease",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "safe-ground",
+        with: &["forgotten-lease"],
+        must: &[&["unseen"]],
+        without: &[],
+        may: &[],
+        left: &[],
+        limits: SLOW,
+    },
     fix: "read the registration back with every renewal, and register again",
-    fixed: |config| config.defects.forgotten_lease = false,
+    fixed: Some(|config| config.defects.forgotten_lease = false),
     echo: "Bufstream up to 0.1.3-rc.8, with pauses",
 };
 

@@ -7,6 +7,7 @@
 //! Claim: the last poll begins behind what the aborted transaction polled, not behind what is committed: an application that
 //! means to process every record at least once skips those. One that seeks back does not.
 
+use super::blind::{Blind, QUICK};
 use super::script::{self, Script, aborted, assign, final_reads, polls, send, work};
 use super::{Class, Finding};
 use crate::config::Config;
@@ -22,8 +23,17 @@ pub(super) const FINDING: Finding = Finding {
     class: Class::Configuration,
     cause: "an application of consume-transform-produce that does not seek back to where an aborted transaction began",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "queue-short",
+        with: &["no-seek"],
+        must: &[&["poll-skip"]],
+        without: &[],
+        may: &["nonmonotonic-poll"],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "the application seeks back after an abort, to what is committed: `--with seek-back`",
-    fixed: |config| config.queue.iter_mut().for_each(|queue| queue.seeks_back = true),
+    fixed: Some(|config| config.queue.iter_mut().for_each(|queue| queue.seeks_back = true)),
     echo: "KAFKA-17582: on a healthy cluster most polls after an abort advanced, some rewound; every rewind had a rebalance, no \
            advance had one",
 };

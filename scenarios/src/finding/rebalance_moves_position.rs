@@ -9,6 +9,7 @@
 //! the third has polled (`poll-skip`). Positions move at rebalances that the client is told of, and nowhere else
 //! (`position-moved` is not found). Consumers that assign their partitions are not moved.
 
+use super::blind::{Blind, QUICK};
 use super::script::{self, Script, assign, crash, final_reads, polls, send, wait, work};
 use super::{Class, Finding};
 use crate::config::Config;
@@ -25,8 +26,17 @@ pub(super) const FINDING: Finding = Finding {
     class: Class::Protocol,
     cause: "consumers that subscribe: positions belong to the group, and a member has them on loan until the next rebalance",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "queue-short",
+        with: &["subscribe", "own-positions"],
+        must: &[&["poll-skip", "nonmonotonic-poll"]],
+        without: &[],
+        may: &[],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "at every rebalance the application takes what is committed for its position; or it assigns partitions, as here",
-    fixed: |config| config.queue.iter_mut().for_each(|queue| queue.sub_via = SubVia::Assign),
+    fixed: Some(|config| config.queue.iter_mut().for_each(|queue| queue.sub_via = SubVia::Assign)),
     echo: "an open question of the report, and of KAFKA-17671; every rewind of its abort workload had a rebalance",
 };
 

@@ -7,6 +7,7 @@
 //! Claim: the member begins at the end of the log as it is when the group has formed. It commits behind the two records, and
 //! the first one, which is below that, was handed to nobody. With `earliest` it was.
 
+use super::blind::{Blind, QUICK};
 use super::script::{Script, look, member, send_all};
 use super::{Class, Finding};
 use crate::config::{Config, Members};
@@ -23,8 +24,17 @@ pub(super) const FINDING: Finding = Finding {
     class: Class::Configuration,
     cause: "auto.offset.reset=latest, Kafka's default, and no committed offset",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "auto-commit-random",
+        with: &["latest"],
+        must: &[&["undelivered"]],
+        without: &[],
+        may: &[],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "auto.offset.reset=earliest",
-    fixed: |config| config.members.auto_offset_reset = OffsetReset::Earliest,
+    fixed: Some(|config| config.members.auto_offset_reset = OffsetReset::Earliest),
     echo: "no number in the report, which tested with earliest",
 };
 

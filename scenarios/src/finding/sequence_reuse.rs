@@ -10,6 +10,7 @@
 //! The application aborts. The third transaction's record gets that sequence, and the agent takes it for a repetition: it is
 //! acknowledged, its transaction commits, and it was never written. A client that takes a new epoch after doubt loses nothing.
 
+use super::blind::{Blind, QUICK};
 use super::script::{Script, consume, slow_txn, txn};
 use super::{Class, Finding};
 use crate::config::Config;
@@ -28,8 +29,26 @@ pub(super) const FINDING: Finding = Finding {
     cause: "the Java client of the old protocol (TV1): `failBatch` gives the sequence back while attempts are left, and no epoch \
             is bumped while a transaction completes (its source, 3.8.0; not shown with the real client)",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "outage",
+        with: &["java-3.8", "delivery-3s"],
+        must: &[&["unseen"]],
+        without: &["wrong-decision"],
+        may: &[
+            "wrong-decision",
+            "torn-transaction",
+            "inconsistent-offsets",
+            "lost-write",
+            "poll-skip",
+            "int-poll-skip",
+            "G1a",
+            "position-moved",
+        ],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "a client that takes a new epoch whenever it does not know how a Produce ended: `--with strict`",
-    fixed: |config| config.client = Variant::Strict,
+    fixed: Some(|config| config.client = Variant::Strict),
     echo: "a suspicion of the report; KAFKA-14397 tells of it, and was closed without a fix in 2022",
 };
 

@@ -8,6 +8,7 @@
 //! Claim: the client asks for the commit again and is fenced, by itself, and reports that the transaction failed. It was
 //! committed, and is read. A client that takes this for an unknown outcome says nothing wrong.
 
+use super::blind::{Blind, QUICK};
 use super::script::{Script, consume, txn};
 use super::{Class, Finding};
 use crate::config::Config;
@@ -26,9 +27,18 @@ pub(super) const FINDING: Finding = Finding {
     cause: "InitProducerId of a new producer, which carries no epoch, in either protocol; and a client that takes a fence after \
             a repeated EndTxn for a definite failure (Java 3.8)",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "outage",
+        with: &["fenced-is-failed"],
+        must: &[&["G1a"]],
+        without: &["wrong-decision"],
+        may: &["lost-write"],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "none on the wire; the client must take a fence after an EndTxn that it sent more than once for an unknown outcome: \
           `--with strict`",
-    fixed: |config| config.client = Variant::Strict,
+    fixed: Some(|config| config.client = Variant::Strict),
     echo: "new: not in the report",
 };
 

@@ -7,6 +7,7 @@
 //! Claim: the records written between the list and the watch are there and nobody is given them: polls return nothing, for
 //! as long as nobody writes to the partition again.
 
+use super::blind::{Blind, QUICK};
 use super::script::{self, Script, assign, final_reads, polls, send, work};
 use super::{Class, Finding};
 use crate::config::Config;
@@ -24,8 +25,17 @@ pub(super) const FINDING: Finding = Finding {
     cause: "an agent lists the watermarks of its partitions once, when it starts, and watches them from a later revision; \
             what changed between is served as it was until the partition's next write",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "queue-short",
+        with: &["no-txn", "watch-gap"],
+        must: &[&["unseen"], &["stale-poll"]],
+        without: &[],
+        may: &[],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "list and watch from the same revision",
-    fixed: |config| config.defects.watch_gap = false,
+    fixed: Some(|config| config.defects.watch_gap = false),
     echo: "Bufstream 0.1.0 to 0.1.3-rc.6, without faults: of 691 records acknowledged in 120 s, 40 were polled by nobody in \
            more than an hour",
 };

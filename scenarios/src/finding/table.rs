@@ -1,6 +1,7 @@
 //! The catalogue as a table, of runs made now: what `docs/findings.md` holds.
 
 use super::{Class, Finding, all};
+use crate::config::Config;
 use crate::execute::execute;
 use crate::outcome::Outcome;
 use sim::trace::Keep;
@@ -21,8 +22,9 @@ pub fn table() -> String {
 }
 
 fn row(finding: &Finding) -> String {
-    let run = |is_fixed| execute(&(finding.scenario.plan)(SEED, &finding.world(is_fixed)), Keep::Events);
-    let (failing, fixed) = (run(false), run(true));
+    let run = |world: &Config| execute(&(finding.scenario.plan)(SEED, world), Keep::Events);
+    let failing = run(&finding.world());
+    let fixed = finding.fixed_world().map_or("there is no fix".into(), |world| shown(&run(&world)));
     let class = match finding.class {
         Class::Defect { switch } => format!("defect: `{switch}`"),
         class => class.name().to_string(),
@@ -34,7 +36,7 @@ fn row(finding: &Finding) -> String {
         finding.title,
         shown(&failing),
         failing.fingerprint,
-        shown(&fixed),
+        fixed,
         finding.echo
     )
 }

@@ -7,6 +7,7 @@
 //! Claim: the third transaction is torn: its first two records are committed although the client aborted it. A strict
 //! client, which moves to a new epoch after doubt, is not affected.
 
+use super::blind::{Blind, QUICK};
 use super::{Class, Finding, second_protocol};
 use crate::config::Config;
 use crate::plan::{Decision, Op, Operation, Plan, Send};
@@ -26,9 +27,19 @@ pub(super) const FINDING: Finding = Finding {
     cause: "the old transaction protocol (TV1), in which EndTxn names no transaction, and a client that sends it again after \
             a time-out and goes on with the same epoch (Java 3.8); a Produce outside a transaction begins one",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "outage",
+        with: &["java-3.8"],
+        must: &[&["torn-transaction", "G1a", "lost-write", "unseen"], &["wrong-decision"]],
+        without: &[],
+        // Polls pass over what is lost.
+        may: &["int-poll-skip", "poll-skip", "position-moved"],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "the second protocol (KIP-890, TV2) bumps the epoch with every end: `--with tv2` instead of `--fixed`; or a client \
           that takes a new epoch after doubt: `--with strict`",
-    fixed: second_protocol,
+    fixed: Some(second_protocol),
     echo: "KAFKA-17754, seen in Bufstream 0.1.0 to 0.1.3 and in Kafka 3.0: 15 polls of an aborted transaction's records",
 };
 

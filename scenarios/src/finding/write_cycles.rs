@@ -7,6 +7,7 @@
 //! Claim: the writes of the first two make a cycle (G0), those of the others and the read another (G1c). Kafka promises
 //! nothing else: a transaction is atomic, not isolated. Run one after the other, by one producer, they make none.
 
+use super::blind::{Blind, QUICK};
 use super::script::{self, Script, assign, final_reads, polls, send, wait, work};
 use super::{Class, Finding};
 use crate::config::Config;
@@ -21,8 +22,17 @@ pub(super) const FINDING: Finding = Finding {
     class: Class::Protocol,
     cause: "Kafka's transactions, of either version, whose records stay where they were appended",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "queue-short",
+        with: &["isolation"],
+        must: &[&["G0"], &["G1c"]],
+        without: &[],
+        may: &[],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "none in the protocol: an application whose transactions must not interleave runs them one after the other",
-    fixed: |config| config.queue.iter_mut().for_each(|queue| queue.clients = 1),
+    fixed: None,
     echo: "seen in Kafka, Redpanda and Bufstream; Jepsen's checker allows it",
 };
 

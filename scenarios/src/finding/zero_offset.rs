@@ -8,6 +8,7 @@
 //! Claim: the second time the producer is answered DUPLICATE_SEQUENCE_NUMBER, which the Java client takes for success, with
 //! offset 0. The record is at another one, where everybody polls it.
 
+use super::blind::{Blind, QUICK};
 use super::script::{self, Script, assign, final_reads, polls, send, work};
 use super::{Class, Finding};
 use crate::config::Config;
@@ -27,8 +28,17 @@ pub(super) const FINDING: Finding = Finding {
             DUPLICATE_SEQUENCE_NUMBER (46), which clients take for success. With 46, franz-go would too, and its authors saw \
             nothing: which code Bufstream sent is not known",
     scenario: SCENARIO,
+    blind: Blind {
+        scenario: "queue-short",
+        with: &["no-txn", "zero-base-offset"],
+        must: &[&["duplicate"], &["inconsistent-offsets"]],
+        without: &[],
+        may: &["unseen", "conflict"],
+        left: &[],
+        limits: QUICK,
+    },
     fix: "an error answer has base offset -1, and a batch that was appended before is answered with its offset",
-    fixed: |config| config.defects.zero_base_offset = false,
+    fixed: Some(|config| config.defects.zero_base_offset = false),
     echo: "Bufstream 0.1.0 to 0.1.3-rc.2, one agent, 2 min, pauses of etcd: 6 writes were told offset 0",
 };
 
