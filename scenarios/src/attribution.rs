@@ -82,8 +82,11 @@ pub(crate) fn attribute(
 fn is_explained(name: &str, known: &BTreeSet<Mechanism>) -> bool {
     known.iter().any(|mechanism| match mechanism {
         Mechanism::StaleEnd(_) | Mechanism::StaleOffsets => name == "torn-offsets",
-        Mechanism::HangingTransaction => ["stuck-transaction", "zombie-append"].contains(&name),
-        Mechanism::SequenceReuse => name == "conflict",
+        // What nobody can read, or nobody has written, its offset is there for all the same.
+        Mechanism::HangingTransaction => {
+            ["stuck-transaction", "zombie-append", "torn-offsets"].contains(&name)
+        }
+        Mechanism::SequenceReuse => ["conflict", "torn-offsets"].contains(&name),
         Mechanism::StaleInit => name == "false-fence",
         Mechanism::DelayedProduce => false,
     })
