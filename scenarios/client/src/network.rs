@@ -336,8 +336,7 @@ impl<T> Network<T> {
             .expect("requests are built for the version they are sent in");
         let Some(node) = self.nodes.get_mut(&node) else { return };
         let Some(connection) = &node.connection else { return };
-        // The label is made here, where the request is known; it is written with the frame.
-        connection.write(frame, if rt::observe::listens() { label() } else { String::new() });
+        connection.write(&frame, label);
         if let Some(purpose) = purpose {
             let expires_at = now + if self.patient { FOR_EVER } else { self.config.request_timeout };
             node.in_flight.push_back(InFlight { correlation_id, version, expires_at, purpose });
