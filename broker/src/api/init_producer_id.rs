@@ -4,7 +4,7 @@ use super::{fenced_since, refuse};
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Compare, Op, Range};
-use crate::finish::{self, Prepared};
+use crate::finish::{self, Contents, Prepared};
 use crate::gate::Fault;
 use crate::layout;
 use crate::transaction::{self, Init, TxnState};
@@ -112,7 +112,8 @@ async fn attempt(
     rt::preempt("init-producer-id.before-commit").await;
     let guards = vec![Compare::unchanged(key.clone(), stored.revision())];
     if fence {
-        let prepared = finish::prepare(context, id, next, "fencing", guards, Vec::new()).await?;
+        let prepared =
+            finish::prepare(context, id, next, "fencing", guards, Vec::new(), Contents::default()).await?;
         return Ok(prepared.map(|_| Err(ResponseError::ConcurrentTransactions)));
     }
     let granted =
