@@ -26,7 +26,7 @@ struct Evidence {
     /// By partition and offset: producer id and event of the append.
     batches: BTreeMap<(String, i64), (i64, u64)>,
     /// By partition and offset: the payload.
-    values: BTreeMap<(String, i64), Vec<u8>>,
+    values: BTreeMap<String, BTreeMap<i64, Vec<u8>>>,
     markers: Vec<Marker>,
     ends: Vec<End>,
     /// Decisions by revision: the event, and whether the coordinator took it by itself.
@@ -71,9 +71,13 @@ impl Evidence {
                     self.batches.entry(at).or_insert((number(entry, "producer_id"), event));
                 }
             }
-            "producer.delivered" | "consumer.polled" => {
-                let at = (entry.text("partition"), number(entry, "offset"));
-                self.values.insert(at, bytes(entry, "value"));
+            "producer.delivered" => {
+                let values = self.values.entry(entry.text("partition")).or_default();
+                values.insert(number(entry, "offset"), bytes(entry, "value"));
+            }
+            "consumer.polled" => {
+                let values = self.values.entry(entry.text("partition")).or_default();
+                values.extend(client::polled_records(&entry.text("records")));
             }
             "txn.prepared" => {
                 let by_coordinator = entry.text("by") != "client";
@@ -126,7 +130,8 @@ impl Evidence {
 
     /// Appends whose payload somebody saw.
     fn appends(&self) -> Vec<Append> {
-        let known = self.batches.iter().filter_map(|(at, batch)| Some((at, batch, self.values.get(at)?)));
+        let value = |(partition, offset): &(String, i64)| self.values.get(partition)?.get(offset);
+        let known = self.batches.iter().filter_map(|(at, batch)| Some((at, batch, value(at)?)));
         known
             .map(|((partition, offset), (producer_id, event), value)| Append {
                 partition: partition.clone(),
