@@ -11,9 +11,11 @@ use crate::gate::{Fault, Gate};
 use crate::health::{Dependency, Health};
 use crate::records::{CHUNKS, ChunkId};
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::future::{Shared, WeakShared};
+use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
+use rt::host::BoxFuture;
 use rt::time::{Instant, sleep, timeout};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,18 +36,46 @@ pub(crate) enum Unread {
     Missing,
 }
 
+/// A chunk on its way from the store.
+type Load = Shared<BoxFuture<Result<Bytes, Unread>>>;
+type WeakLoad = WeakShared<BoxFuture<Result<Bytes, Unread>>>;
+
 /// Chunks listed at once.
 const LISTED_MAX: usize = 1_000;
 
 pub(crate) struct Chunks {
     store: Arc<dyn ObjectStore>,
-    limit: Duration,
+    bounds: Bounds,
     /// Taken with the first chunk.
     incarnation: AsyncMutex<Option<i64>>,
     written: AtomicU64,
     cache: Mutex<Cache>,
+    /// Chunks on their way from the store: whoever wants one of them waits for it as well.
+    loading: Mutex<BTreeMap<ChunkId, WeakLoad>>,
+    counters: Counters,
+}
+
+/// What every call to the store keeps to.
+#[derive(Clone)]
+struct Bounds {
+    limit: Duration,
     health: Health,
     counters: Counters,
+}
+
+impl Bounds {
+    /// The answer to a call, once it is noted whether there was one.
+    async fn keep<T>(
+        &self,
+        call: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<object_store::Result<T>, StoreAway> {
+        let begun = Instant::now();
+        let answer = timeout(self.limit, call).await;
+        let answers = matches!(answer, Ok(Ok(_) | Err(Error::NotFound { .. } | Error::AlreadyExists { .. })));
+        self.counters.store_call(begun.elapsed(), answers);
+        self.health.note(Dependency::Store, answers);
+        answer.map_err(|_| StoreAway)
+    }
 }
 
 /// Pause between two looks at whether the store is away, and at whether it is back.
@@ -58,7 +88,7 @@ pub(crate) async fn probe(context: Arc<Context>) {
         if context.health.is_away(Dependency::Store) {
             let chunks = &context.chunks;
             // What matters is noted: whether the store answered.
-            let _ = chunks.bounded(async { chunks.store.head(&"probe".into()).await }).await;
+            let _ = chunks.bounds.keep(async { chunks.store.head(&"probe".into()).await }).await;
         }
     }
 }
@@ -70,13 +100,15 @@ impl Chunks {
         health: Health,
         counters: Counters,
     ) -> Self {
+        let limit = Duration::from_millis(config.store_timeout_ms);
+        let bounds = Bounds { limit, health, counters: counters.clone() };
         Chunks {
             store,
-            limit: Duration::from_millis(config.store_timeout_ms),
+            bounds,
             incarnation: AsyncMutex::default(),
             written: AtomicU64::new(0),
             cache: Mutex::new(Cache { max_bytes: config.cache_max_bytes, ..Cache::default() }),
-            health,
+            loading: Mutex::default(),
             counters,
         }
     }
@@ -99,7 +131,7 @@ impl Chunks {
     pub(crate) async fn put(&self, id: ChunkId, bytes: Bytes) -> Result<(), StoreAway> {
         let path = id.path();
         let put = self.store.put(&path, PutPayload::from_bytes(bytes.clone()));
-        self.bounded(put).await?.map_err(|_| StoreAway)?;
+        self.bounds.keep(put).await?.map_err(|_| StoreAway)?;
         self.counters.chunk(bytes.len());
         self.cache().insert(id, bytes);
         Ok(())
@@ -109,14 +141,33 @@ impl Chunks {
         if let Some(bytes) = self.cache().get(id) {
             return Ok(bytes);
         }
-        let path = id.path();
-        let get = async { self.store.get(&path).await?.bytes().await };
-        let bytes = self.bounded(get).await.map_err(|_| Unread::Away)?.map_err(|error| match error {
-            Error::NotFound { .. } => Unread::Missing,
-            _ => Unread::Away,
-        })?;
-        self.cache().insert(id, bytes.clone());
-        Ok(bytes)
+        let loaded = self.load(id).await;
+        self.loading().remove(&id);
+        if let Ok(bytes) = &loaded {
+            self.cache().insert(id, bytes.clone());
+        }
+        loaded
+    }
+
+    /// Loads a chunk, or waits for whoever does so already.
+    fn load(&self, id: ChunkId) -> Load {
+        let mut loading = self.loading();
+        if let Some(load) = loading.get(&id).and_then(WeakShared::upgrade) {
+            return load;
+        }
+        let (store, bounds) = (self.store.clone(), self.bounds.clone());
+        let load = async move {
+            let path = id.path();
+            let get = async { store.get(&path).await?.bytes().await };
+            bounds.keep(get).await.map_err(|_| Unread::Away)?.map_err(|error| match error {
+                Error::NotFound { .. } => Unread::Missing,
+                _ => Unread::Away,
+            })
+        };
+        let load: BoxFuture<_> = Box::pin(load);
+        let load = load.shared();
+        loading.extend(load.downgrade().map(|load| (id, load)));
+        load
     }
 
     /// The next chunks in the store after `after`, in order of their names; empty at the end.
@@ -124,13 +175,13 @@ impl Chunks {
         let (prefix, after) = (Path::from(CHUNKS), after.map_or(Path::from(CHUNKS), ChunkId::path));
         let listed = self.store.list_with_offset(Some(&prefix), &after).take(LISTED_MAX);
         let listed = listed.try_filter_map(async |object| Ok(ChunkId::at(&object.location)));
-        self.bounded(listed.try_collect()).await?.map_err(|_| StoreAway)
+        self.bounds.keep(listed.try_collect()).await?.map_err(|_| StoreAway)
     }
 
     /// Deletes a chunk; one that is gone already is no error.
     pub(crate) async fn delete(&self, id: ChunkId) -> Result<(), StoreAway> {
         let path = id.path();
-        match self.bounded(self.store.delete(&path)).await? {
+        match self.bounds.keep(self.store.delete(&path)).await? {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             _ => Err(StoreAway),
         }
@@ -141,22 +192,13 @@ impl Chunks {
         let path = Path::from("shared");
         let make = self.store.put_opts(&path, PutPayload::default(), PutMode::Create.into());
         // Most find it made; whether it is there is seen when it is read.
-        let _ = self.bounded(make).await;
+        let _ = self.bounds.keep(make).await;
         let read = async { self.store.get(&path).await?.bytes().await };
-        self.bounded(read).await?.map_err(|_| StoreAway).map(drop)
+        self.bounds.keep(read).await?.map_err(|_| StoreAway).map(drop)
     }
 
-    /// The answer to a call, once it is noted whether there was one.
-    async fn bounded<T>(
-        &self,
-        call: impl Future<Output = object_store::Result<T>>,
-    ) -> Result<object_store::Result<T>, StoreAway> {
-        let begun = Instant::now();
-        let answer = timeout(self.limit, call).await;
-        let answers = matches!(answer, Ok(Ok(_) | Err(Error::NotFound { .. } | Error::AlreadyExists { .. })));
-        self.counters.store_call(begun.elapsed(), answers);
-        self.health.note(Dependency::Store, answers);
-        answer.map_err(|_| StoreAway)
+    fn loading(&self) -> std::sync::MutexGuard<'_, BTreeMap<ChunkId, WeakLoad>> {
+        self.loading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {

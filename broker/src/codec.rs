@@ -7,13 +7,18 @@ use serde::de::DeserializeOwned;
 /// The format written. A reader refuses what it does not know.
 const VERSION: u8 = 1;
 
+/// What most values need.
+const VALUE_BYTES: usize = 64;
+
 /// A stored value that this build cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a stored value cannot be read")]
 pub(crate) struct Unreadable;
 
 pub(crate) fn encode<T: Serialize>(value: &T) -> Bytes {
-    let encoded = postcard::to_extend(value, vec![VERSION]);
+    let mut version = Vec::with_capacity(VALUE_BYTES);
+    version.push(VERSION);
+    let encoded = postcard::to_extend(value, version);
     Bytes::from(encoded.expect("plain data always encodes"))
 }
 

@@ -6,11 +6,14 @@
 //! same transaction would each write a marker otherwise. Then the offsets that the transaction holds pending are settled,
 //! group by group (`pending`). The last step, of either kind, completes the transaction with what it writes. Every step
 //! compares the mod revision that Prepare gave the transaction, so a late one can do nothing to the next transaction.
+//!
+//! Who prepares an end mostly knows what is in the transaction: he read it before. So Prepare also reads what the first
+//! steps decide on, and they need no read of their own.
 
 use crate::agent::Context;
 use crate::batch::MARKER_BYTES;
-use crate::codec;
-use crate::coordinator::{Compare, CoordinatorError, KeyValue, Op, Range, RangeResponse};
+use crate::codec::{self, Unreadable};
+use crate::coordinator::{Compare, KeyValue, Op, Range, RangeResponse};
 use crate::gate::{Fault, Snapshot, Stored};
 use crate::layout;
 use crate::pending;
@@ -21,13 +24,45 @@ use crate::transaction::TxnState;
 use rt::time::wall_ms;
 use std::sync::Arc;
 
-/// Partitions per step: at most five operations each and two more, within etcd's 128.
+/// Partitions per step: at most five operations each and two more, within etcd's 128; or three reads each with Prepare.
 const STEP: usize = 24;
 /// How long one agent keeps trying; then the scan takes over.
 const LIMIT_MS: u64 = 10_000;
 
-/// Stores a prepared end (`state`) under `guards`, with what is written `beside` it, and has it finished. The revision of
-/// Prepare; `None` if a guard failed.
+/// What a transaction held when it was read: partitions and the first group. More may have come since.
+#[derive(Default)]
+pub(crate) struct Contents {
+    parts: RangeResponse,
+    groups: RangeResponse,
+}
+
+impl Contents {
+    /// Takes the answers to [`lists`].
+    pub(crate) fn take(now: &mut Snapshot) -> Self {
+        Contents { parts: now.next(), groups: now.next() }
+    }
+
+    /// What the first steps of a transaction with these contents decide on.
+    fn ranges(&self, state: &TxnState) -> Result<Vec<Range>, Unreadable> {
+        let mut ranges = mark_ranges(&self.parts.kvs, state.producer_id);
+        if let Some(group) = self.groups.kvs.first() {
+            ranges.extend(pending::settle_ranges(group, state.producer_id)?);
+        }
+        Ok(ranges)
+    }
+
+    /// Whether the steps that `other` needs decide on the same.
+    fn is_like(&self, other: &Contents) -> bool {
+        let same = |(mine, other): (&KeyValue, &KeyValue)| mine.key == other.key && mine.value == other.value;
+        let all_same = |mine: &RangeResponse, other: &RangeResponse| {
+            mine.kvs.len() == other.kvs.len() && mine.kvs.iter().zip(&other.kvs).all(same)
+        };
+        all_same(&self.parts, &other.parts) && all_same(&self.groups, &other.groups)
+    }
+}
+
+/// Stores a prepared end (`state`) under `guards`, with what is written `beside` it, and has it finished. `expected` is what
+/// the transaction holds as far as is known. The revision of Prepare; `None` if a guard failed.
 pub(crate) async fn prepare(
     context: &Context,
     id: &str,
@@ -35,9 +70,10 @@ pub(crate) async fn prepare(
     by: &'static str,
     guards: Vec<Compare>,
     beside: Vec<Op>,
-) -> Result<Option<i64>, CoordinatorError> {
-    let [parts, groups] = lists(id);
-    let mut ops = vec![Op::put(layout::txn(id), codec::encode(&state)), Op::Range(parts), Op::Range(groups)];
+    expected: Contents,
+) -> Result<Option<i64>, Fault> {
+    let mut ops = vec![Op::put(layout::txn(id), codec::encode(&state))];
+    ops.extend(lists(id).into_iter().chain(expected.ranges(&state)?).map(Op::Range));
     ops.extend(beside);
     let Some(answer) = context.gate.commit(guards, ops).await? else { return Ok(None) };
     let revision = answer.revision;
@@ -54,7 +90,9 @@ pub(crate) async fn prepare(
     let mut now = Snapshot::of(answer);
     // The put comes first.
     now.next();
-    let known = Some(Listed { state, revision, parts: now.next(), groups: now.next() });
+    let contents = Contents::take(&mut now);
+    let ahead = contents.is_like(&expected).then_some(now);
+    let known = Some(Listed { state, revision, contents, ahead });
     context.steward.finish(Prepared { transactional_id: id.to_string(), known });
     Ok(Some(revision))
 }
@@ -71,13 +109,13 @@ pub(crate) struct Listed {
     state: TxnState,
     /// The mod revision that Prepare gave the transaction.
     revision: i64,
-    /// Keys of `txn_parts`, at most [`STEP`].
-    parts: RangeResponse,
-    /// The first key of `txn_groups`.
-    groups: RangeResponse,
+    contents: Contents,
+    /// The answers to [`Contents::ranges`], if they were read with it.
+    ahead: Option<Snapshot>,
 }
 
-fn lists(id: &str) -> [Range; 2] {
+/// Keys of `txn_parts`, at most [`STEP`], and the first key of `txn_groups`.
+pub(crate) fn lists(id: &str) -> [Range; 2] {
     let (parts, groups) = (layout::txn_parts(id), layout::txn_groups(id));
     let (parts_end, groups_end) = (layout::end_of(&parts), layout::end_of(&groups));
     [Range::span(parts, parts_end, STEP as i64), Range::span(groups, groups_end, 1)]
@@ -91,7 +129,7 @@ impl Listed {
         let stored = now.one::<TxnState>()?;
         let revision = stored.revision();
         let prepared = stored.into_value().filter(|state| state.phase.prepared().is_some());
-        Ok(prepared.map(|state| Listed { state, revision, parts: now.next(), groups: now.next() }))
+        Ok(prepared.map(|state| Listed { state, revision, contents: Contents::take(&mut now), ahead: None }))
     }
 }
 
@@ -129,7 +167,8 @@ async fn step(context: &Context, id: &str, known: Option<Listed>) -> Result<Step
         Some(listed) => Some(listed),
         None => Listed::read(context, id).await?,
     };
-    let Some(Listed { state, revision, parts, groups }) = listed else { return Ok(Step::Nothing) };
+    let Some(Listed { state, revision, contents, mut ahead }) = listed else { return Ok(Step::Nothing) };
+    let Contents { parts, groups } = contents;
     let committed = state.phase.prepared() == Some(true);
     let end = End { transactional_id: id, state: &state, committed, prepared_revision: revision };
     // Neither list grows once the transaction is prepared.
@@ -138,13 +177,13 @@ async fn step(context: &Context, id: &str, known: Option<Listed>) -> Result<Step
         return complete(context, &end).await;
     }
     if !parts.kvs.is_empty() {
-        let marked = mark(context, &end, &parts.kvs, only_parts).await?;
+        let marked = mark(context, &end, &parts.kvs, only_parts, ahead.as_mut()).await?;
         if only_parts || parts.more || !marked {
             return Ok(if only_parts && marked { Step::Completed } else { Step::Advanced });
         }
     }
     let Some(group) = groups.kvs.first() else { return Ok(Step::Advanced) };
-    let completed = pending::settle(context, &end, group, !groups.more).await?;
+    let completed = pending::settle(context, &end, group, !groups.more, ahead).await?;
     Ok(if completed { Step::Completed } else { Step::Advanced })
 }
 
@@ -205,21 +244,25 @@ async fn complete(context: &Context, end: &End<'_>) -> Result<Step, Fault> {
 
 /// Writes the markers of the partitions whose `txn_parts` keys are given, and completes the transaction if they are the
 /// `last` thing to be written. False if a produce got in between, or another agent was quicker: both show at the next step.
-async fn mark(context: &Context, end: &End<'_>, parts: &[KeyValue], last: bool) -> Result<bool, Fault> {
+/// `ahead` are the answers to [`mark_ranges`], if they were read already.
+async fn mark(
+    context: &Context,
+    end: &End<'_>,
+    parts: &[KeyValue],
+    last: bool,
+    ahead: Option<&mut Snapshot>,
+) -> Result<bool, Fault> {
     let state = end.state;
-    let partitions: Vec<(&str, i32)> = parts.iter().filter_map(|kv| layout::partition_of(&kv.key)).collect();
-    let mut ranges = Vec::with_capacity(3 * partitions.len());
-    for (topic, partition) in &partitions {
-        ranges.push(Range::key(layout::topic(topic)));
-        ranges.push(Range::key(layout::head(topic, *partition)));
-        ranges.push(Range::key(layout::producer(topic, *partition, state.producer_id)));
-    }
-    let mut now = context.gate.read(ranges).await?;
+    let mut read = None;
+    let now = match ahead {
+        Some(ahead) => ahead,
+        None => read.insert(context.gate.read(mark_ranges(parts, state.producer_id)).await?),
+    };
     let committed = end.committed;
     let mut step =
         MarkStep { state, committed, compares: vec![end.guard()], ops: Vec::new(), written: Vec::new() };
-    for (topic, partition) in &partitions {
-        step.add(topic, *partition, &mut now)?;
+    for (topic, partition) in partitions(parts) {
+        step.add(topic, partition, now)?;
     }
     for part in parts {
         // The heads were read later than the list: another agent may have marked the partitions by then.
@@ -246,6 +289,20 @@ async fn mark(context: &Context, end: &End<'_>, parts: &[KeyValue], last: bool) 
         end.completed(answer.revision);
     }
     Ok(true)
+}
+
+/// The partitions that `txn_parts` keys name.
+fn partitions(parts: &[KeyValue]) -> impl Iterator<Item = (&str, i32)> {
+    parts.iter().filter_map(|kv| layout::partition_of(&kv.key))
+}
+
+/// What markers are decided on.
+fn mark_ranges(parts: &[KeyValue], producer_id: i64) -> Vec<Range> {
+    let of = |(topic, partition): (&str, i32)| {
+        let producer = layout::producer(topic, partition, producer_id);
+        [layout::topic(topic), layout::head(topic, partition), producer].map(Range::key)
+    };
+    partitions(parts).flat_map(of).collect()
 }
 
 struct MarkStep<'a> {

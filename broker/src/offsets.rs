@@ -41,13 +41,26 @@ pub(crate) struct Row<'a> {
     pub(crate) value: CommittedOffset,
 }
 
-/// Checks each offset by itself: there must be such a partition, and its metadata must be short.
+/// An outcome for each offset asked for: a row to be written, or why it is none.
+pub(crate) type Checked<'a> = Vec<Result<Row<'a>, ResponseError>>;
+
+/// Checks each offset by itself: there must be such a partition, and its metadata must be short. What is read beside, for
+/// the write that follows, comes with it, if there is room in one read.
 pub(crate) async fn check<'a>(
     context: &Context,
     asked: &[Asked<'a>],
-) -> Result<Vec<Result<Row<'a>, ResponseError>>, Fault> {
+    beside: Vec<Range>,
+) -> Result<(Checked<'a>, Option<Snapshot>), Fault> {
     let names: BTreeSet<&str> = asked.iter().map(|asked| asked.topic).collect();
-    let topics = topics_of(context, &names, 0).await?;
+    let mut found = None;
+    let topics: BTreeMap<&str, Stored<TopicEntry>> = match names.len() {
+        few @ 1.. if few + beside.len() <= TXN_OPS_MAX => {
+            let ranges = names.iter().map(|name| Range::key(layout::topic(name))).chain(beside);
+            let now = found.insert(context.gate.read(ranges.collect()).await?);
+            names.iter().map(|name| Ok((*name, now.one()?))).collect::<Result<_, Fault>>()?
+        }
+        _ => topics_of(context, &names, 0).await?,
+    };
     let committed_ms = wall_ms();
     let row = |asked: &Asked<'a>| {
         let topic = topics.get(asked.topic).filter(|topic| topics::holds(topic, asked.partition));
@@ -66,7 +79,7 @@ pub(crate) async fn check<'a>(
         };
         Ok(Row { topic: asked.topic, partition: asked.partition, value })
     };
-    Ok(asked.iter().map(row).collect())
+    Ok((asked.iter().map(row).collect(), found))
 }
 
 /// The partitions of rows, as groups of the consumer protocol know them.
@@ -117,18 +130,24 @@ pub(crate) enum Attempt {
     Changed,
 }
 
-/// Commits offsets of a group outside transactions.
+/// What [`commit`] reads of a group.
+pub(crate) fn ranges(group: &str) -> Vec<Range> {
+    vec![Range::key(layout::group(group)), Range::key(layout::group_state(group))]
+}
+
+/// Commits offsets of a group outside transactions. `found` are the answers to [`ranges`], if they were read already.
 pub(crate) async fn commit(
     context: &Context,
     group: &str,
     claim: &Claim<'_>,
     rows: &[&Row<'_>],
+    mut found: Option<Snapshot>,
 ) -> Result<(), ResponseError> {
     let mut patience = context.patience();
     for rows in rows.chunks(STEP) {
         let mut tried = None;
         loop {
-            match attempt(context, group, claim, rows, &mut tried).await {
+            match attempt(context, group, claim, rows, found.take(), &mut tried).await {
                 Ok(Attempt::Done) => break,
                 Ok(Attempt::Refused(error)) => return Err(error),
                 Ok(Attempt::Changed) if patience.is_over() => {
@@ -148,6 +167,7 @@ async fn attempt(
     group: &str,
     claim: &Claim<'_>,
     rows: &[&Row<'_>],
+    found: Option<Snapshot>,
     tried: &mut Tried,
 ) -> Result<Attempt, Fault> {
     let (head_key, state_key) = (layout::group(group), layout::group_state(group));
@@ -155,9 +175,13 @@ async fn attempt(
         .iter()
         .map(|row| (layout::group_offset(group, row.topic, row.partition), codec::encode(&row.value)))
         .collect();
-    let mut ranges = vec![Range::key(head_key.clone()), Range::key(state_key.clone())];
-    ranges.extend(tried.iter().flat_map(|_| puts.iter().map(|(key, _)| Range::key(key.clone()))));
-    let mut now = context.gate.read(ranges).await?;
+    let mut now = match found {
+        Some(found) => found,
+        None => {
+            let tried = tried.iter().flat_map(|_| puts.iter().map(|(key, _)| Range::key(key.clone())));
+            context.gate.read(ranges(group).into_iter().chain(tried).collect()).await?
+        }
+    };
     let (head, state): (Stored<GroupHead>, Stored<GroupState>) = (now.one()?, now.one()?);
     if let Some(settled) = settle_tried(*tried, head.revision(), &puts, &mut now) {
         return Ok(settled);

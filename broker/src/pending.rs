@@ -5,8 +5,8 @@
 
 use crate::age;
 use crate::agent::Context;
-use crate::codec;
-use crate::coordinator::{Compare, KeyValue, Op, Range, RangeResponse};
+use crate::codec::{self, Unreadable};
+use crate::coordinator::{Compare, CompareOp, KeyValue, Op, Range, RangeResponse, Target};
 use crate::finish::{End, Prepared};
 use crate::gate::{Fault, Snapshot, Stored};
 use crate::group::{self, Claim, CommittedOffset, GroupHead, GroupState, TxnGroup};
@@ -29,6 +29,13 @@ pub(crate) struct Committer<'a> {
 impl Committer<'_> {
     fn txn_group(&self) -> Bytes {
         layout::txn_group(self.transactional_id, self.group)
+    }
+
+    /// What [`hold`] reads.
+    pub(crate) fn ranges(&self) -> Vec<Range> {
+        let group = [layout::group(self.group), layout::group_state(self.group)];
+        let txn = [layout::txn(self.transactional_id), self.txn_group()];
+        txn.into_iter().chain(group).map(Range::key).collect()
     }
 
     /// Lists the group in the transaction.
@@ -87,12 +94,14 @@ pub(crate) async fn list(context: &Context, committer: &Committer<'_>) -> Result
 }
 
 /// Holds at most [`STEP`] offsets pending. One try. `joins` lists the group in the transaction if need be (KIP-890 part 2).
+/// `found` are the answers to [`Committer::ranges`], if they were read already.
 pub(crate) async fn hold(
     context: &Context,
     committer: &Committer<'_>,
     claim: &Claim<'_>,
     joins: bool,
     rows: &[&Row<'_>],
+    found: Option<Snapshot>,
     tried: &mut Tried,
 ) -> Result<Attempt, Fault> {
     let Committer { producer_id, epoch, group, .. } = *committer;
@@ -100,10 +109,13 @@ pub(crate) async fn hold(
     let state_key = layout::group_state(group);
     let key = |row: &Row<'_>| layout::pending_offset(group, producer_id, epoch, row.topic, row.partition);
     let puts: Vec<_> = rows.iter().map(|row| (key(row), codec::encode(&row.value))).collect();
-    let keys = [txn_key.clone(), committer.txn_group(), head_key.clone(), state_key.clone()];
-    let mut ranges = keys.map(Range::key).to_vec();
-    ranges.extend(tried.iter().flat_map(|_| puts.iter().map(|(key, _)| Range::key(key.clone()))));
-    let mut now = context.gate.read(ranges).await?;
+    let mut now = match found {
+        Some(found) => found,
+        None => {
+            let tried = tried.iter().flat_map(|_| puts.iter().map(|(key, _)| Range::key(key.clone())));
+            context.gate.read(committer.ranges().into_iter().chain(tried).collect()).await?
+        }
+    };
     let (stored, listed, head): (Stored<TxnState>, Stored<TxnGroup>, Stored<GroupHead>) =
         (now.one()?, now.one()?, now.one()?);
     let state: Stored<GroupState> = now.one()?;
@@ -178,24 +190,45 @@ pub(crate) async fn hold(
     Ok(Attempt::Done)
 }
 
+/// What [`settle`] reads of the group that `listed` (a key of `txn_groups`) names.
+pub(crate) fn settle_ranges(listed: &KeyValue, producer_id: i64) -> Result<[Range; 2], Unreadable> {
+    let TxnGroup { epoch } = codec::decode(&listed.value)?;
+    let group = layout::group_of(&listed.key).unwrap_or_default();
+    Ok([Range::key(layout::group(&group)), pending_range(&group, producer_id, epoch)])
+}
+
+/// Pending offsets of older epochs come first, and belong to no transaction any more.
+fn pending_range(group: &str, producer_id: i64, epoch: i16) -> Range {
+    let first = layout::pending_epoch(group, producer_id, 0);
+    let after = layout::end_of(&layout::pending_epoch(group, producer_id, epoch));
+    Range::span(first, after, STEP as i64)
+}
+
 /// Settles pending offsets of the transaction's producer in the group that `listed` (a key of `txn_groups`) names: up to
 /// [`STEP`] become committed ones, or are dropped. The last such step takes the group out of the transaction, and completes
-/// the transaction if the group is the `last` thing in it. Whether it did.
+/// the transaction if the group is the `last` thing in it. Whether it did. `ahead` are the answers to [`settle_ranges`], if
+/// they were read already.
 pub(crate) async fn settle(
     context: &Context,
     end: &End<'_>,
     listed: &KeyValue,
     last: bool,
+    ahead: Option<Snapshot>,
 ) -> Result<bool, Fault> {
-    let mut step = Settling::read(context, end, listed).await?;
+    let now = match ahead {
+        Some(ahead) => ahead,
+        None => context.gate.read(settle_ranges(listed, end.state.producer_id)?.to_vec()).await?,
+    };
+    let mut step = Settling::take(end, listed, now)?;
     let completes = last && !step.pending.more;
+    let mut compares = step.older();
     loop {
         let mut ops = step.ops()?;
         if completes {
             ops.extend(end.completion());
         }
         rt::preempt("finish.before-offsets").await;
-        let compares = vec![end.guard(), Compare::unchanged(step.head_key(), step.head.revision())];
+        compares.extend([end.guard(), Compare::unchanged(step.head_key(), step.head.revision())]);
         match context.gate.commit_or_read(compares, ops, step.ranges()).await? {
             Ok(answer) => {
                 step.tell();
@@ -204,11 +237,12 @@ pub(crate) async fn settle(
                 }
                 return Ok(completes);
             }
-            // The group changed, or another agent was quicker: that shows at the next step.
+            // The group changed or has a newer offset, or another agent was quicker: that shows at the next step.
             Err(now) => {
                 if !step.goes_on(now)? {
                     return Ok(false);
                 }
+                compares = Vec::new();
             }
         }
     }
@@ -222,47 +256,45 @@ struct Settling<'a> {
     listed: &'a KeyValue,
     head: Stored<GroupHead>,
     pending: RangeResponse,
-    /// Of a commit: each pending offset of the transaction, the key of its committed one, and what stands there.
+    /// Of a commit: each pending offset of the transaction, the key of its committed one, and what stands there, once it
+    /// was read.
     offsets: Vec<(KeyValue, Bytes, Stored<CommittedOffset>)>,
 }
 
 impl<'a> Settling<'a> {
-    async fn read(context: &Context, end: &'a End<'a>, listed: &'a KeyValue) -> Result<Self, Fault> {
+    /// Takes the answers to [`settle_ranges`].
+    fn take(end: &'a End<'a>, listed: &'a KeyValue, mut now: Snapshot) -> Result<Self, Fault> {
         let TxnGroup { epoch } = codec::decode(&listed.value)?;
         let group = layout::group_of(&listed.key).unwrap_or_default();
-        let (head, pending) = (Stored::absent(), RangeResponse::default());
-        let mut step = Settling { end, group, epoch, listed, head, pending, offsets: Vec::new() };
-        let mut now = context.gate.read(vec![Range::key(step.head_key()), step.pending_range()]).await?;
-        (step.head, step.pending) = (now.one()?, now.next());
-        let current = layout::pending_epoch(&step.group, end.state.producer_id, epoch);
-        let of_commit = step.pending.kvs.iter().filter(|kv| end.committed && kv.key.starts_with(&current));
+        let (head, pending) = (now.one()?, now.next());
+        let current = layout::pending_epoch(&group, end.state.producer_id, epoch);
+        let of_commit = pending.kvs.iter().filter(|kv| end.committed && kv.key.starts_with(&current));
         let with_keys = of_commit.filter_map(|kv| {
             let (topic, partition) = layout::partition_of(&kv.key)?;
-            Some((kv.clone(), layout::group_offset(&step.group, topic, partition), Stored::absent()))
+            Some((kv.clone(), layout::group_offset(&group, topic, partition), Stored::absent()))
         });
-        step.offsets = with_keys.collect();
-        if !step.offsets.is_empty() {
-            let keys = step.offsets.iter().map(|(_, key, _)| Range::key(key.clone())).collect();
-            step.take_offsets(&mut context.gate.read(keys).await?)?;
-        }
-        Ok(step)
+        let offsets = with_keys.collect();
+        Ok(Settling { end, group, epoch, listed, head, pending, offsets })
+    }
+
+    /// What must hold for the first try, which does not know the committed offsets: that they are older than those pending.
+    fn older(&self) -> Vec<Compare> {
+        let older = |(kv, key, _): &(KeyValue, Bytes, _)| Compare {
+            key: key.clone(),
+            op: CompareOp::Less,
+            target: Target::ModRevision(kv.mod_revision),
+        };
+        self.offsets.iter().map(older).collect()
     }
 
     fn head_key(&self) -> Bytes {
         layout::group(&self.group)
     }
 
-    /// Pending offsets of older epochs come first, and belong to no transaction any more.
-    fn pending_range(&self) -> Range {
-        let producer_id = self.end.state.producer_id;
-        let first = layout::pending_epoch(&self.group, producer_id, 0);
-        let after = layout::end_of(&layout::pending_epoch(&self.group, producer_id, self.epoch));
-        Range::span(first, after, STEP as i64)
-    }
-
     /// What is read again when the group has changed.
     fn ranges(&self) -> Vec<Range> {
-        let mut ranges = vec![self.end.range(), Range::key(self.head_key()), self.pending_range()];
+        let pending = pending_range(&self.group, self.end.state.producer_id, self.epoch);
+        let mut ranges = vec![self.end.range(), Range::key(self.head_key()), pending];
         ranges.extend(self.offsets.iter().map(|(_, key, _)| Range::key(key.clone())));
         ranges
     }

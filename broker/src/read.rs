@@ -58,7 +58,7 @@ pub(crate) async fn views(
 ) -> Result<(Vec<Result<View, ResponseError>>, i64), Fault> {
     let mut views = Vec::with_capacity(wanted.len());
     let mut oldest = i64::MAX;
-    let only_stable = committed && !context.config.defects.early_stable_offset;
+    let only_stable = only_stable(context, committed);
     for group in wanted.chunks(GROUP) {
         let ranges = group.iter().flat_map(|wanted| ranges(wanted, committed)).collect();
         let mut now = context.gate.read(ranges).await?;
@@ -77,6 +77,16 @@ pub(crate) async fn views(
         }
     }
     Ok((views, oldest))
+}
+
+/// Whether what lies above the last stable offset is hidden from a reader.
+pub(crate) fn only_stable(context: &Context, committed: bool) -> bool {
+    committed && !context.config.defects.early_stable_offset
+}
+
+/// The first offset that a reader may not see.
+pub(crate) fn bound(marks: Marks, only_stable: bool) -> i64 {
+    if only_stable { marks.last_stable_offset } else { marks.high_watermark }
 }
 
 fn ranges(wanted: &Wanted, committed: bool) -> Vec<Range> {
@@ -122,7 +132,7 @@ fn view(
     if !(head.log_start_offset..=head.next_offset).contains(&wanted.offset) {
         return Ok(Err(ResponseError::OffsetOutOfRange));
     }
-    let bound = if only_stable { marks.last_stable_offset } else { marks.high_watermark };
+    let bound = bound(marks, only_stable);
     let mut entries = Vec::with_capacity(index.kvs.len());
     let mut more = index.more;
     for kv in &index.kvs {

@@ -11,7 +11,7 @@ use crate::codec;
 use crate::config::Timeouts;
 use crate::coordinator::{Compare, Range};
 use crate::deletion;
-use crate::finish::{self, Prepared};
+use crate::finish::{self, Contents, Prepared};
 use crate::gate::Fault;
 use crate::layout;
 use crate::transaction::{Phase, TxnState};
@@ -179,7 +179,9 @@ async fn scan(context: &Context) -> Result<(), Fault> {
 /// Aborts the transaction that began at `revision`, if it is still open, and moves its epoch on.
 async fn time_out(context: &Context, transactional_id: &str, revision: i64) -> Result<(), Fault> {
     let key = layout::txn(transactional_id);
-    let stored = context.gate.read(vec![Range::key(key.clone())]).await?.one::<TxnState>()?;
+    let [parts, groups] = finish::lists(transactional_id);
+    let mut now = context.gate.read(vec![Range::key(key.clone()), parts, groups]).await?;
+    let (stored, contents) = (now.one::<TxnState>()?, Contents::take(&mut now));
     let Some(state) = stored.value() else { return Ok(()) };
     if state.phase.prepared().is_some() {
         // Perhaps by an abort of ours whose answer was lost.
@@ -195,7 +197,8 @@ async fn time_out(context: &Context, transactional_id: &str, revision: i64) -> R
     rt::preempt("time-out.before-commit").await;
     let (producer_id, epoch) = (aborted.producer_id, aborted.epoch);
     let guards = vec![Compare::unchanged(key, revision)];
-    let prepared = finish::prepare(context, transactional_id, aborted, "timeout", guards, Vec::new());
+    let prepared =
+        finish::prepare(context, transactional_id, aborted, "timeout", guards, Vec::new(), contents);
     if let Some(prepared) = prepared.await? {
         rt::event!(
             "txn.timed_out",

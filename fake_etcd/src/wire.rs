@@ -9,6 +9,8 @@ use crate::error::EtcdError;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt::Write;
 use std::io;
 
 /// The largest message a client sends: the default of etcd's Go client.
@@ -17,6 +19,8 @@ pub(crate) const MAX_SEND_BYTES: usize = 2 * 1024 * 1024;
 pub(crate) const MAX_REQUEST_FRAME_BYTES: usize = MAX_SEND_BYTES + 1024;
 /// The largest frame a client reads. etcd's clients set no limit below this.
 pub(crate) const MAX_RESPONSE_FRAME_BYTES: usize = i32::MAX as usize;
+/// What most frames need.
+const FRAME_BYTES: usize = 512;
 /// How many keys a label names.
 const LABEL_KEYS: usize = 4;
 
@@ -41,10 +45,33 @@ pub(crate) enum Answer {
 
 /// A whole frame, length prefix included.
 pub(crate) fn encode(message: &impl Serialize) -> Vec<u8> {
-    let mut frame = postcard::to_extend(message, vec![0; 4]).expect("plain data encodes");
+    let mut empty = Vec::with_capacity(FRAME_BYTES);
+    empty.extend([0; 4]);
+    let mut frame = postcard::serialize_with_flavor(message, Appending(empty)).expect("plain data encodes");
     let length = i32::try_from(frame.len() - 4).expect("a frame is below 2 GiB");
     frame[..4].copy_from_slice(&length.to_be_bytes());
     frame
+}
+
+/// Appends to a vector, a slice at a time where postcard's own flavour goes byte by byte.
+struct Appending(Vec<u8>);
+
+impl postcard::ser_flavors::Flavor for Appending {
+    type Output = Vec<u8>;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
 }
 
 /// Decodes a frame's body.
@@ -55,7 +82,11 @@ pub(crate) fn decode<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
 /// The words of a call.
 pub(crate) fn call_label(call: &Call) -> String {
     match call {
-        Call::Request { request, .. } => format!("etcd.{}", request_words(request)),
+        Call::Request { request, .. } => {
+            let mut label = named("etcd.");
+            push_request(&mut label, request);
+            label
+        }
         Call::Watch { request, .. } => {
             format!("etcd.watch {} from={}", text(&request.key), request.start_revision)
         }
@@ -68,13 +99,19 @@ pub(crate) fn call_label(call: &Call) -> String {
 /// The words of the reply to a request whose own words are `words`.
 pub(crate) fn reply_label(words: &str, result: &Result<Response, EtcdError>) -> String {
     let (kind, rest) = words.split_once(' ').unwrap_or((words, ""));
-    match result {
-        Ok(Response::Txn(txn)) => {
-            format!("etcd.{kind}.reply {rest} succeeded={} revision={}", txn.succeeded, txn.revision)
-        }
-        Ok(_) => format!("etcd.{kind}.reply {rest}"),
-        Err(error) => format!("etcd.{kind}.reply {rest} error={error}"),
+    let mut label = named("etcd.");
+    for part in [kind, ".reply ", rest] {
+        label.push_str(part);
     }
+    // Writing to a String cannot fail.
+    let _ = match result {
+        Ok(Response::Txn(txn)) => {
+            write!(label, " succeeded={} revision={}", txn.succeeded, txn.revision)
+        }
+        Ok(_) => Ok(()),
+        Err(error) => write!(label, " error={error}"),
+    };
+    label
 }
 
 /// The words of a watch's message.
@@ -84,8 +121,11 @@ pub(crate) fn watch_label(response: &WatchResponse) -> String {
         _ if response.created => format!("etcd.watch.created revision={}", response.revision),
         None => format!("etcd.watch.progress.reply revision={}", response.revision),
         Some(first) => {
-            let keys = response.events.iter().map(|event| &event.kv.key);
-            format!("etcd.watch.event {} revision={}", words(keys), first.kv.mod_revision)
+            let mut label = named("etcd.watch.event ");
+            push_words(&mut label, response.events.iter().map(|event| &event.kv.key));
+            // Writing to a String cannot fail.
+            let _ = write!(label, " revision={}", first.kv.mod_revision);
+            label
         }
     }
 }
@@ -109,19 +149,40 @@ pub(crate) fn kind_and_key(request: &Request) -> (&'static str, &[u8]) {
 
 /// A request's kind and what it is about.
 pub(crate) fn request_words(request: &Request) -> String {
+    let mut words = named("");
+    push_request(&mut words, request);
+    words
+}
+
+/// The beginning of a label, with room for most: there are two labels to every call.
+fn named(beginning: &str) -> String {
+    let mut label = String::with_capacity(192);
+    label.push_str(beginning);
+    label
+}
+
+fn push_request(out: &mut String, request: &Request) {
     let (kind, key) = kind_and_key(request);
-    match request {
-        Request::Txn(txn) => format!("{kind} {}", words(txn_keys(txn).into_iter())),
-        Request::Compact { revision } => format!("{kind} {revision}"),
-        Request::LeaseGrant { ttl_s, id } => format!("{kind} {id} ttl={ttl_s}"),
+    out.push_str(kind);
+    // Writing to a String cannot fail.
+    let _ = match request {
+        Request::LeaseLeases | Request::Status => Ok(()),
+        Request::Compact { revision } => write!(out, " {revision}"),
+        Request::LeaseGrant { ttl_s, id } => write!(out, " {id} ttl={ttl_s}"),
         Request::LeaseRevoke { id }
         | Request::LeaseKeepAlive { id }
-        | Request::LeaseTimeToLive { id, .. } => {
-            format!("{kind} {id}")
+        | Request::LeaseTimeToLive { id, .. } => write!(out, " {id}"),
+        Request::Txn(txn) => {
+            out.push(' ');
+            push_words(out, txn_keys(txn).into_iter());
+            Ok(())
         }
-        Request::LeaseLeases | Request::Status => kind.to_string(),
-        Request::Range(_) | Request::Put(_) | Request::DeleteRange(_) => format!("{kind} {}", text(key)),
-    }
+        Request::Range(_) | Request::Put(_) | Request::DeleteRange(_) => {
+            out.push(' ');
+            out.push_str(&text(key));
+            Ok(())
+        }
+    };
 }
 
 /// The first of a transaction's own keys.
@@ -150,23 +211,28 @@ fn txn_keys(txn: &TxnRequest) -> Vec<&Bytes> {
     keys
 }
 
-/// The distinct keys, in order of appearance, up to a few.
-fn words<'a>(keys: impl Iterator<Item = &'a Bytes>) -> String {
+/// Names the distinct keys, in order of appearance, up to a few.
+fn push_words<'a>(out: &mut String, keys: impl Iterator<Item = &'a Bytes>) {
     let mut distinct: Vec<&Bytes> = Vec::new();
     for key in keys {
         if !distinct.contains(&key) {
             distinct.push(key);
         }
     }
-    let named: Vec<_> = distinct.iter().take(LABEL_KEYS).map(|key| text(key)).collect();
-    match distinct.len().saturating_sub(LABEL_KEYS) {
-        0 => named.join(" "),
-        more => format!("{} +{more}", named.join(" ")),
+    for (n, key) in distinct.iter().take(LABEL_KEYS).enumerate() {
+        if n > 0 {
+            out.push(' ');
+        }
+        out.push_str(&text(key));
+    }
+    if let more @ 1.. = distinct.len().saturating_sub(LABEL_KEYS) {
+        // Writing to a String cannot fail.
+        let _ = write!(out, " +{more}");
     }
 }
 
-fn text(key: &[u8]) -> String {
-    String::from_utf8_lossy(key).into_owned()
+fn text(key: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(key)
 }
 
 #[cfg(test)]

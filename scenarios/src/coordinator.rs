@@ -83,6 +83,8 @@ fn range_request(range: Range) -> api::RangeRequest {
         range_end: range.range_end,
         revision: range.revision,
         limit: range.limit,
+        // The port has no count.
+        uncounted: true,
         ..api::RangeRequest::default()
     }
 }

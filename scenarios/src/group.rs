@@ -80,8 +80,27 @@ fn events(trace: &[Entry]) -> Vec<Event> {
     }
     let ids = joined().map(|entry| (entry.text("member"), entry.text("client")));
     let mut transactions = Transactions { members: ids.collect(), offsets: BTreeMap::new() };
-    let of = |entry| event(entry, &members).or_else(|| transactions.event(entry));
-    trace.iter().filter_map(of).collect()
+    let mut events = Vec::new();
+    for entry in trace {
+        if entry.name == "consumer.polled" {
+            events.extend(delivered_by(entry, &members));
+        } else {
+            events.extend(event(entry).or_else(|| transactions.event(entry)));
+        }
+    }
+    events
+}
+
+/// The records that a poll handed to a member.
+fn delivered_by(entry: &Entry, members: &BTreeSet<String>) -> Vec<Event> {
+    let member = entry.text("client");
+    let Some(partition) = partition(&entry.text("partition")).filter(|_| members.contains(&member)) else {
+        return Vec::new();
+    };
+    let records = entry.text("records");
+    client::polled_records(&records)
+        .map(|(offset, _)| Event::Delivered { member: member.clone(), partition, offset })
+        .collect()
 }
 
 /// Offsets that were committed with transactions.
@@ -127,7 +146,7 @@ impl Transactions {
     }
 }
 
-fn event(entry: &Entry, members: &BTreeSet<String>) -> Option<Event> {
+fn event(entry: &Entry) -> Option<Event> {
     let member = || entry.text("client");
     let number = |field| entry.number(field).unwrap_or(-1);
     let partition_of = || partition(&entry.text("partition"));
@@ -145,9 +164,6 @@ fn event(entry: &Entry, members: &BTreeSet<String>) -> Option<Event> {
         "member.assigned" => Event::Assigned { member: member(), partition: partition_of()? },
         "member.revoked" | "member.lost" => Event::Dropped { member: member(), partition: partition_of()? },
         "member.seeks" => Event::Sought { member: member(), partition: partition_of()? },
-        "consumer.polled" if members.contains(&member()) => {
-            Event::Delivered { member: member(), partition: partition_of()?, offset: number("offset") }
-        }
         "member.commits" => Event::Commits {
             member: member(),
             number: number("number") as u64,
@@ -198,7 +214,7 @@ mod tests {
     #[test]
     fn only_members_make_the_history() {
         let polled = |client: &str| {
-            let texts = [("client", client), ("partition", "orders-1")];
+            let texts = [("client", client), ("partition", "orders-1"), ("records", "7=a,9=")];
             told("consumer.polled", &texts, &[("offset", 7)])
         };
         assert_eq!(events(&[polled("c1")]), []);
@@ -207,6 +223,7 @@ mod tests {
         let expected = [
             Event::Joined { member: "m1".into(), identity: "i".into(), generation: 2 },
             Event::Delivered { member: "m1".into(), partition: 1, offset: 7 },
+            Event::Delivered { member: "m1".into(), partition: 1, offset: 9 },
         ];
         assert_eq!(events, expected);
     }
@@ -229,6 +246,7 @@ mod tests {
     fn what_a_member_was_handed_and_committed_it_worked_on() {
         let texts = [("client", "m1"), ("partition", "orders-1")];
         let of = |name, offset| told(name, &texts, &[("offset", offset)]);
+        let polled = [texts[0], texts[1], ("records", "1=a,2=b")];
         let commits = [
             told("member.commits", &texts, &[("number", 1), ("generation", 1), ("offset", 3)]),
             told("member.commit_end", &[("client", "m1"), ("outcome", "done")], &[("number", 1)]),
@@ -240,7 +258,7 @@ mod tests {
                 &[("client", "m1"), ("partitions", "orders-1")],
                 &[("generation", 1)],
             )],
-            vec![of("member.assigned", 0), of("consumer.polled", 1), of("consumer.polled", 2)],
+            vec![of("member.assigned", 0), told("consumer.polled", &polled, &[("offset", 1)])],
             vec![of("member.processed", 1)],
             commits.to_vec(),
         ];

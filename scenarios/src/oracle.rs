@@ -29,7 +29,7 @@ struct Evidence {
     /// By partition and offset: producer id and event of the append.
     batches: BTreeMap<(String, i64), (i64, u64)>,
     /// By partition and offset: the payload.
-    values: BTreeMap<(String, i64), Vec<u8>>,
+    values: BTreeMap<String, BTreeMap<i64, Vec<u8>>>,
     markers: Vec<Marker>,
     ends: Vec<End>,
     /// Decisions by revision: the event, and whether the coordinator took it by itself.
@@ -86,9 +86,13 @@ impl Evidence {
                     self.batches.entry(at).or_insert((number(entry, "producer_id"), event));
                 }
             }
-            "producer.delivered" | "consumer.polled" => {
-                let at = (entry.text("partition"), number(entry, "offset"));
-                self.values.insert(at, bytes(entry, "value"));
+            "producer.delivered" => {
+                let values = self.values.entry(entry.text("partition")).or_default();
+                values.insert(number(entry, "offset"), bytes(entry, "value"));
+            }
+            "consumer.polled" => {
+                let values = self.values.entry(entry.text("partition")).or_default();
+                values.extend(client::polled_records(&entry.text("records")));
             }
             "producer.epoch" => {
                 self.producer_ids.insert(entry.text("id"), number(entry, "producer_id"));
@@ -123,14 +127,19 @@ impl Evidence {
     /// Records that somebody saw, and of whose appends no agent told: their answers were lost. They were appended after they were
     /// sent.
     fn add_seen(&mut self) {
-        let mut sent: BTreeMap<(&str, &[u8]), &Intent> = BTreeMap::new();
-        sent.extend(
-            self.intents.iter().map(|intent| ((intent.partition.as_str(), &intent.value[..]), intent)),
-        );
-        for (at, value) in &self.values {
+        let all = self.values.iter().flat_map(|(partition, values)| {
+            values.iter().map(|(offset, value)| ((partition.clone(), *offset), value))
+        });
+        let untold: Vec<_> = all.filter(|(at, _)| !self.batches.contains_key(at)).collect();
+        if untold.is_empty() {
+            return;
+        }
+        let sent = self.intents.iter().map(|intent| ((intent.partition.as_str(), &intent.value[..]), intent));
+        let sent: BTreeMap<(&str, &[u8]), &Intent> = sent.collect();
+        for (at, value) in untold {
             let Some(intent) = sent.get(&(at.0.as_str(), &value[..])) else { continue };
             if let Some(producer_id) = self.producer_ids.get(&intent.producer) {
-                self.batches.entry(at.clone()).or_insert((*producer_id, intent.event));
+                self.batches.insert(at, (*producer_id, intent.event));
             }
         }
     }
@@ -203,7 +212,8 @@ impl Evidence {
 
     /// Appends whose payload somebody saw.
     fn appends(&self) -> Vec<Append> {
-        let known = self.batches.iter().filter_map(|(at, batch)| Some((at, batch, self.values.get(at)?)));
+        let value = |(partition, offset): &(String, i64)| self.values.get(partition)?.get(offset);
+        let known = self.batches.iter().filter_map(|(at, batch)| Some((at, batch, value(at)?)));
         known
             .map(|((partition, offset), (producer_id, event), value)| Append {
                 partition: partition.clone(),

@@ -216,6 +216,8 @@ fn tear_down(world: &Rc<World>) {
 
 struct MainLoop<'a> {
     world: &'a Rc<World>,
+    /// The room's clock.
+    room: madsim::time::TimeHandle,
     limit_ns: u64,
     steps: u64,
     /// Steps at the present instant.
@@ -225,7 +227,8 @@ struct MainLoop<'a> {
 impl<'a> MainLoop<'a> {
     fn new(world: &'a Rc<World>, config: &Config) -> Self {
         let limit_ms = if config.limit_ms == 0 { DAY_MS } else { config.limit_ms };
-        MainLoop { world, limit_ns: limit_ms * 1_000_000, steps: 0, steps_now: 0 }
+        let room = madsim::time::TimeHandle::current();
+        MainLoop { world, room, limit_ns: limit_ms * 1_000_000, steps: 0, steps_now: 0 }
     }
 
     fn run<T>(&mut self, mut script: rt::JoinHandle<T>) -> (End, Option<T>) {
@@ -321,7 +324,7 @@ impl<'a> MainLoop<'a> {
         if passed > 0 {
             world.now.set(next);
             self.steps_now = 0;
-            madsim::time::advance(Duration::from_nanos(passed));
+            self.room.advance(Duration::from_nanos(passed));
         }
         if packet == Some(next) {
             world.kernel(|kernel, cx| kernel.run_next(cx));

@@ -11,7 +11,7 @@ use crate::agent::Context;
 use crate::config::TransactionVersion;
 use crate::coordinator::Range;
 use crate::ends;
-use crate::finish::{self, Prepared};
+use crate::finish::{self, Contents, Prepared};
 use crate::gate::Fault;
 use crate::layout;
 use crate::transaction::{self, End, TxnState};
@@ -105,7 +105,9 @@ async fn attempt(
 ) -> Result<Attempt, Fault> {
     let id = request.transactional_id.as_str();
     let key = layout::txn(id);
-    let stored = context.gate.read(vec![Range::key(key.clone())]).await?.one::<TxnState>()?;
+    let [parts, groups] = finish::lists(id);
+    let mut now = context.gate.read(vec![Range::key(key.clone()), parts, groups]).await?;
+    let (stored, contents) = (now.one::<TxnState>()?, Contents::take(&mut now));
     let producer_id = request.producer_id.0;
     let current = stored.value().map(|state| state.epoch).filter(|_| context.config.defects.unfenced_end);
     let epoch = current.map_or(request.producer_epoch, |current| current.max(request.producer_epoch));
@@ -147,6 +149,6 @@ async fn attempt(
         }
     }
     let held = prepared.held();
-    let decided = finish::prepare(context, id, prepared, "client", guards, beside).await?;
+    let decided = finish::prepare(context, id, prepared, "client", guards, beside, contents).await?;
     Ok(decided.map_or(Attempt::Changed, |_| Attempt::Answer(Ok(Ended::Decided(held)))))
 }

@@ -3,11 +3,15 @@
 
 use super::refuse;
 use crate::agent::Context;
+use crate::codec;
+use crate::coordinator::{Event, EventKind};
 use crate::fetch_plan::{Candidate, plan};
 use crate::gate::Fault;
 use crate::layout;
 use crate::read::{self, View, Wanted};
+use crate::records::Head;
 use crate::topics;
+use crate::watermarks::Marks;
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -74,6 +78,12 @@ async fn serve(context: &Context, version: i16, request: &FetchRequest) -> Resul
     let asked = resolve(context, version, &request.topics).await?;
     let head = |Asked { wanted, .. }: &Asked| layout::head(&wanted.topic, wanted.partition);
     let heads: Vec<Bytes> = asked.iter().map(head).collect();
+    if wait_ms > 0
+        && request.min_bytes > 0
+        && let Some((bounds, revision)) = caught_up(context, &asked, &heads, committed)
+    {
+        wait(context, &heads, moved(context, bounds, committed, revision), revision, &mut deadline).await;
+    }
     loop {
         let (mut views, revision) = look(context, version, request, &asked, committed).await?;
         let candidate = |(asked, view): (&Asked, &Result<View, _>)| Candidate {
@@ -97,12 +107,72 @@ async fn serve(context: &Context, version: i16, request: &FetchRequest) -> Resul
             }
             return Ok(data);
         }
-        tokio::select! {
-            biased;
-            // Out of time: the next look stands for what there is.
-            _ = timeout_at(deadline, context.heads.changed_after(&heads, revision)) => {}
-            () = context.health.drains() => deadline = Instant::now(),
-        }
+        let of = |view: &View| read::bound(Marks::of(&view.head), read::only_stable(context, committed));
+        let bounds = asked.iter().zip(&views);
+        let bounds =
+            bounds.map(|(asked, view)| Some((of(view.as_ref().ok()?), asked.wanted.offset))).collect();
+        wait(context, &heads, moved(context, bounds, committed, revision), revision, &mut deadline).await;
+    }
+}
+
+/// Of each partition, where the reader's view of it ends, and the offset that he wants; `None` if nobody knows.
+type Bounds = Vec<Option<(i64, i64)>>;
+
+/// Where views end of a reader who wants nothing but what is still to come, and as of which revision: by what the watch saw
+/// of the heads, which spares him a look that would find nothing. Should it lag, its next event wakes him, or the deadline.
+fn caught_up(context: &Context, asked: &[Asked], heads: &[Bytes], committed: bool) -> Option<(Bounds, i64)> {
+    if context.watermarks.is_some() {
+        // Those of the planted defect have a watch of their own.
+        return None;
+    }
+    let (seen, revision) = context.heads.seen(heads)?;
+    let only_stable = read::only_stable(context, committed);
+    let bound = |(asked, event): (&Asked, &Event)| {
+        let head = codec::decode::<Head>(&event.kv.value).ok().filter(|_| event.kind == EventKind::Put)?;
+        let (bound, offset) = (read::bound(Marks::of(&head), only_stable), asked.wanted.offset);
+        let ends_there = bound == offset && head.log_start_offset <= offset && asked.refusal.is_none();
+        ends_there.then_some(Some((bound, offset)))
+    };
+    let bounds: Bounds = asked.iter().zip(&seen).map(bound).collect::<Option<_>>()?;
+    (!bounds.is_empty()).then_some((bounds, revision))
+}
+
+/// Waits for a change of heads after `revision` that matters; not beyond the deadline, which is now once the agent drains.
+async fn wait(
+    context: &Context,
+    heads: &[Bytes],
+    matters: impl Fn(usize, &Event) -> bool + Send + Sync + 'static,
+    revision: i64,
+    deadline: &mut Instant,
+) {
+    tokio::select! {
+        biased;
+        // Out of time: the next look stands for what there is.
+        _ = timeout_at(*deadline, context.heads.changed_after(heads, revision, matters)) => {}
+        () = context.health.drains() => *deadline = Instant::now(),
+    }
+}
+
+/// Which changes of heads, in the order asked, may bring the reader something that was not there at `revision`: of most
+/// that happen to a partition under an open transaction, none does.
+fn moved(
+    context: &Context,
+    bounds: Bounds,
+    committed: bool,
+    revision: i64,
+) -> impl Fn(usize, &Event) -> bool + Send + Sync + use<> {
+    let only_stable = read::only_stable(context, committed);
+    // Watermarks of the planted defect are looked at whenever a head changes.
+    let any = context.watermarks.is_some();
+    move |place, event| {
+        let (Some((bound, offset)), Ok(head)) = (bounds[place], codec::decode::<Head>(&event.kv.value))
+        else {
+            return true;
+        };
+        any || event.kind == EventKind::Delete
+            || event.kv.create_revision > revision
+            || head.log_start_offset > offset
+            || read::bound(Marks::of(&head), only_stable) != bound
     }
 }
 

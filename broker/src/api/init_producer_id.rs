@@ -4,7 +4,7 @@ use super::{fenced_since, refuse};
 use crate::agent::Context;
 use crate::codec;
 use crate::coordinator::{Compare, Op, Range};
-use crate::finish::{self, Prepared};
+use crate::finish::{self, Contents, Prepared};
 use crate::gate::Fault;
 use crate::layout;
 use crate::transaction::{self, Init, TxnState};
@@ -119,7 +119,8 @@ async fn attempt(
     let guards = vec![Compare::unchanged(key.clone(), stored.revision())];
     if fence {
         let by = if expected.is_some() { "bump" } else { "fencing" };
-        let prepared = finish::prepare(context, id, next, by, guards, Vec::new()).await?;
+        let prepared =
+            finish::prepare(context, id, next, by, guards, Vec::new(), Contents::default()).await?;
         return Ok(prepared.map(|_| Err(ResponseError::ConcurrentTransactions)));
     }
     let granted =

@@ -59,8 +59,9 @@ async fn commit(
     if !request.group_id.is_empty() && !layout::is_id(&request.group_id) {
         return Err(ResponseError::InvalidGroupId);
     }
-    let checked = offsets::check(context, &asked(request)).await;
-    let checked = checked.map_err(|fault| fault.coordinator_error())?;
+    let beside = offsets::ranges(&request.group_id);
+    let checked = offsets::check(context, &asked(request), beside).await;
+    let (checked, found) = checked.map_err(|fault| fault.coordinator_error())?;
     let rows: Vec<&Row<'_>> = checked.iter().flatten().collect();
     let claim = Claim {
         generation: request.generation_id_or_member_epoch,
@@ -69,7 +70,7 @@ async fn commit(
         transactional: false,
         version,
     };
-    let group = offsets::commit(context, &request.group_id, &claim, &rows).await;
+    let group = offsets::commit(context, &request.group_id, &claim, &rows, found).await;
     if group.is_ok() {
         // In the group's owner a commit is a sign of life.
         context.keeper.heard(&request.group_id, &request.member_id);

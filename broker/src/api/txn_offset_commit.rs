@@ -5,6 +5,7 @@ use super::refuse;
 use crate::age;
 use crate::agent::Context;
 use crate::config::TransactionVersion;
+use crate::gate::Snapshot;
 use crate::group::{self, Claim};
 use crate::layout;
 use crate::offsets::{self, Asked, Attempt, Row, STEP};
@@ -80,19 +81,6 @@ async fn commit(
     if !layout::is_id(&request.transactional_id) {
         return Err(ResponseError::InvalidRequest);
     }
-    let checked = offsets::check(context, &asked(&request.topics)).await;
-    let checked = checked.map_err(|fault| fault.coordinator_error())?;
-    let rows: Vec<&Row<'_>> = checked.iter().flatten().collect();
-    let group = hold(context, version, request, &rows).await;
-    Ok(offsets::outcomes(&checked, group.map_err(|error| group::commit_error(error, 0))))
-}
-
-async fn hold(
-    context: &Context,
-    version: i16,
-    request: &TxnOffsetCommitRequest,
-    rows: &[&Row<'_>],
-) -> Result<(), ResponseError> {
     let committer = Committer {
         transactional_id: &request.transactional_id,
         producer_id: request.producer_id.0,
@@ -100,6 +88,21 @@ async fn hold(
         group: &request.group_id,
         number: age::number(&request.unknown_tagged_fields),
     };
+    let checked = offsets::check(context, &asked(&request.topics), committer.ranges()).await;
+    let (checked, found) = checked.map_err(|fault| fault.coordinator_error())?;
+    let rows: Vec<&Row<'_>> = checked.iter().flatten().collect();
+    let group = hold(context, version, request, &committer, &rows, found).await;
+    Ok(offsets::outcomes(&checked, group.map_err(|error| group::commit_error(error, 0))))
+}
+
+async fn hold(
+    context: &Context,
+    version: i16,
+    request: &TxnOffsetCommitRequest,
+    committer: &Committer<'_>,
+    rows: &[&Row<'_>],
+    mut found: Option<Snapshot>,
+) -> Result<(), ResponseError> {
     let rules = context.config.transactions.version.of_request(version, V2_SINCE);
     let joins = rules == TransactionVersion::V2;
     let config = &context.config.transactions;
@@ -117,7 +120,7 @@ async fn hold(
     for rows in rows.chunks(STEP) {
         let mut tried = None;
         loop {
-            match pending::hold(context, &committer, &claim, joins, rows, &mut tried).await {
+            match pending::hold(context, committer, &claim, joins, rows, found.take(), &mut tried).await {
                 Ok(Attempt::Done) => break,
                 Ok(Attempt::Refused(ResponseError::ConcurrentTransactions))
                     if Instant::now() + backoff <= rejoin_until =>

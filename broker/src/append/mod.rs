@@ -1,9 +1,9 @@
 //! Appending batches: decide, store the bytes, commit.
 //!
 //! A round reads everything it decides on in one snapshot and decides over each batch. The first one has the accepted
-//! batches written into a chunk. That takes long enough for others to append meanwhile, so the rounds after it, which
-//! commit, stand in line (see `lines`) and read again: head, index, producer state and transaction change together in one
-//! coordinator transaction, guarded by the mod revisions read. A failed guard means another round. When the outcome of a commit is unknown, the next round looks
+//! batches written into a chunk. The commit stands in line (see `lines`): head, index, producer state and transaction
+//! change together in one coordinator transaction, guarded by the mod revisions read. Writing the chunk takes long enough
+//! for others to append meanwhile; a failed guard brings what stands there then, and means another round. When the outcome of a commit is unknown, the next round looks
 //! whether the index holds this very chunk where it would have been put: a commit that has not landed by then either
 //! never can (its guard is stale) or excludes this round's own (both compare the same revision). When the chunk is settled
 //! (see `floor`) the batches are written again, but for those that may have landed before that and are nobody's.
@@ -24,9 +24,12 @@ use crate::records::{Body, ChunkId, Head, IndexEntry, TxnPart};
 use crate::transaction::TxnState;
 use crate::writer::{Lost, Written};
 use bytes::Bytes;
+use futures_util::poll;
 use kafka_protocol::ResponseError;
 use kafka_protocol::protocol::StrBytes;
 use rt::time::{timeout, wall_ms};
+use std::pin::pin;
+use std::task::Poll;
 
 /// Batches in one coordinator transaction: five reads each beside the transaction's and the floor's, within etcd's 128.
 pub(crate) const GROUP: usize = 25;
@@ -88,11 +91,21 @@ pub(crate) async fn append(
     let items =
         batches.iter().map(|batch| Item { batch, outcome: None, topic: None, tried: None, position: None });
     let mut place = None;
-    let mut work = Append { context, claim, items: items.collect(), chunk: None };
+    let mut work = Append { context, claim, items: items.collect(), chunk: None, decided: None, found: None };
     while work.items.iter().any(|item| item.outcome.is_none()) {
         if work.chunk.is_some() && place.is_none() {
+            let line = context.lines.place(work.partitions().into_iter());
+            let mut line = pin!(timeout(patience.left(), line));
+            let (taken, waited) = match poll!(line.as_mut()) {
+                Poll::Ready(taken) => (taken, false),
+                Poll::Pending => (line.await, true),
+            };
             // Out of time in the line is out of time: the next look at the clock tells.
-            place = timeout(patience.left(), context.lines.place(work.partitions())).await.ok();
+            place = taken.ok();
+            if waited {
+                // Who was before it has changed what was decided on.
+                work.decided = None;
+            }
         }
         let trouble = match work.round(patience).await {
             Ok(()) if !patience.is_over() => continue,
@@ -118,6 +131,16 @@ struct Append<'a> {
     claim: Option<Claim<'a>>,
     items: Vec<Item<'a>>,
     chunk: Option<ChunkId>,
+    /// What the round decided that had the chunk written: to be committed as it is, if nothing has changed.
+    decided: Option<Decided>,
+    /// What stood there when a guard failed: what the next round decides on.
+    found: Option<Snapshot>,
+}
+
+struct Decided {
+    plans: Vec<Plan>,
+    txn: Stored<TxnState>,
+    begin: bool,
 }
 
 struct Item<'a> {
@@ -166,14 +189,20 @@ struct Plan {
     joins: bool,
 }
 
-impl Append<'_> {
-    fn partitions(&self) -> impl Iterator<Item = (&str, i32)> {
+impl<'a> Append<'a> {
+    fn partitions(&self) -> Vec<(&'a str, i32)> {
         let open = self.items.iter().filter(|item| item.outcome.is_none());
-        open.map(|item| (item.batch.topic.as_str(), item.batch.partition))
+        open.map(|item| (item.batch.topic.as_str(), item.batch.partition)).collect()
     }
 
     async fn round(&mut self, patience: &Patience) -> Result<(), Trouble> {
-        let mut now = self.context.gate.read(self.ranges()).await?;
+        if let Some(decided) = self.decided.take() {
+            return self.commit(decided).await;
+        }
+        let mut now = match self.found.take() {
+            Some(found) => found,
+            None => self.context.gate.read(self.ranges()).await?,
+        };
         let settled = self.settled(&mut now)?;
         let txn = match self.claim {
             Some(_) => now.one::<TxnState>()?,
@@ -196,11 +225,14 @@ impl Append<'_> {
             rt::mark!(reachable, "a chunk was settled before it was committed");
             self.context.chunks.forget(chunk.incarnation).await;
         }
+        let decided = Decided { plans, txn, begin };
         if self.chunk.is_none() {
             // Out of time behind other chunks is as good as no store.
-            return timeout(patience.left(), self.store(&plans)).await.map_err(|_| Trouble::Store)?;
+            timeout(patience.left(), self.store(&decided.plans)).await.map_err(|_| Trouble::Store)??;
+            self.decided = Some(decided);
+            return Ok(());
         }
-        self.commit(plans, &txn, begin).await
+        self.commit(decided).await
     }
 
     fn ranges(&self) -> Vec<Range> {
@@ -244,12 +276,8 @@ impl Append<'_> {
         Ok(())
     }
 
-    async fn commit(
-        &mut self,
-        mut plans: Vec<Plan>,
-        txn: &Stored<TxnState>,
-        begin: bool,
-    ) -> Result<(), Trouble> {
+    async fn commit(&mut self, decided: Decided) -> Result<(), Trouble> {
+        let Decided { mut plans, txn, begin } = decided;
         let mut compares = Vec::with_capacity(2 * plans.len() + 2);
         let mut ops = Vec::with_capacity(4 * plans.len() + 1);
         if let Some(Claim { transactional_id: id, number, .. }) = self.claim {
@@ -263,8 +291,8 @@ impl Append<'_> {
         }
         compares.extend(self.chunk.map(floor::guard));
         rt::preempt("produce.before-commit").await;
-        match self.context.gate.commit(compares, ops).await {
-            Ok(Some(answer)) => {
+        match self.context.gate.commit_or_read(compares, ops, self.ranges()).await {
+            Ok(Ok(answer)) => {
                 if let (true, Some(claim), Some(state)) = (begin, self.claim, txn.value()) {
                     let id = claim.transactional_id;
                     self.context.steward.saw_begin(id, answer.revision, state.timeout_ms);
@@ -272,8 +300,9 @@ impl Append<'_> {
                 self.settle(&plans, begin);
                 Ok(())
             }
-            Ok(None) => {
+            Ok(Err(found)) => {
                 rt::mark!(reachable, "an append met another one");
+                self.found = Some(found);
                 Ok(())
             }
             Err(CoordinatorError::Unknown) => {

@@ -221,7 +221,7 @@ pub(crate) async fn wait<T>(
         let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
         tokio::select! {
             biased;
-            _ = timeout_at(deadline, context.group_states.changed_after(&key, revision)) => {}
+            _ = timeout_at(deadline, context.group_states.changed_after(&key, revision, |_, _| true)) => {}
             () = context.health.drains() => return Err(ResponseError::NotCoordinator),
         }
         (state, revision) = loop {

@@ -90,6 +90,8 @@ pub struct RangeRequest {
     pub keys_only: bool,
     /// Only count.
     pub count_only: bool,
+    /// Ours: do not count, `count` is then 0. etcd always counts, which takes as long as there are keys in the range.
+    pub uncounted: bool,
     /// Leave out keys last changed before this revision; 0 for no bound. `count` still counts them.
     pub min_mod_revision: i64,
     /// Leave out keys last changed after this revision; 0 for no bound.

@@ -4,9 +4,9 @@ use super::ClientConfig;
 use crate::api::{Response, WatchRequest, WatchResponse};
 use crate::error::EtcdError;
 use crate::wire::{self, Answer, Call};
-use rt::net::{ReadHalf, TcpStream, WriteHalf};
+use rt::net::{FrameWriter, ReadHalf, TcpStream};
 use rt::time::Instant;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -17,41 +17,28 @@ type Reply = Result<Response, EtcdError>;
 /// Why a call has no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// The connection ended before a byte of it was written.
+    /// The connection had ended before.
     Unwritten,
     /// The connection ended after it was, or may have been, written.
     Written,
     /// Its time ran out, and the connection was closed for it.
-    Late { written: bool },
+    Late,
 }
 
-struct Waiting {
-    reply: oneshot::Sender<Result<Reply, Lost>>,
-    written: bool,
-}
-
-struct Outgoing {
-    /// The call that waits for an answer, if one does: it may give up before this is written.
-    call: Option<u64>,
-    frame: Vec<u8>,
-    label: String,
-}
+type Waiting = oneshot::Sender<Result<Reply, Lost>>;
 
 #[derive(Default)]
 struct State {
     closed: bool,
     /// When the server was last heard.
     heard: Option<Instant>,
-    outgoing: VecDeque<Outgoing>,
     waiting: BTreeMap<u64, Waiting>,
     watches: BTreeMap<u64, mpsc::UnboundedSender<WatchResponse>>,
 }
 
-#[derive(Default)]
 pub(super) struct Connection {
     state: Mutex<State>,
-    /// Something is to be written.
-    outgoing: Notify,
+    writer: FrameWriter,
     /// The task is to end.
     closing: Notify,
 }
@@ -59,8 +46,9 @@ pub(super) struct Connection {
 impl Connection {
     /// Starts the task that serves a stream until it ends or [`Connection::close`] is called.
     pub(super) fn start(stream: TcpStream, config: &ClientConfig) -> Arc<Self> {
-        let connection = Arc::new(Connection::default());
         let (reader, writer) = stream.into_split();
+        let (writer, closing) = (FrameWriter::new(writer), Notify::new());
+        let connection = Arc::new(Connection { state: Mutex::default(), writer, closing });
         let task = connection.clone();
         let config = config.clone();
         rt::spawn("etcd.client.connection", async move {
@@ -68,7 +56,7 @@ impl Connection {
                 biased;
                 () = task.closing.notified() => Ok(()),
                 ended = task.read(reader) => ended,
-                ended = task.write(writer) => ended,
+                ended = task.writer.run() => ended,
                 ended = task.keep_alive(&config) => ended,
             };
             if let Err(error) = ended {
@@ -92,11 +80,11 @@ impl Connection {
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
-        state.outgoing.clear();
+        self.writer.close();
         state.watches.clear();
         for (_, call) in std::mem::take(&mut state.waiting) {
             // The caller may be gone.
-            let _ = call.reply.send(Err(if call.written { Lost::Written } else { Lost::Unwritten }));
+            let _ = call.send(Err(Lost::Written));
         }
         self.closing.notify_one();
     }
@@ -115,16 +103,16 @@ impl Connection {
             if state.closed {
                 return Err(Lost::Unwritten);
             }
-            state.waiting.insert(id, Waiting { reply, written: false });
-            self.enqueue(&mut state, Some(id), frame.to_vec(), label);
+            state.waiting.insert(id, reply);
+            self.writer.push(frame, label);
         }
         let abandon = Abandon { connection: self, id };
         match rt::time::timeout_at(deadline, replied).await {
             Ok(outcome) => outcome.unwrap_or(Err(Lost::Written)),
             Err(_) => {
-                let written = abandon.now();
+                drop(abandon);
                 self.close();
-                Err(Lost::Late { written })
+                Err(Lost::Late)
             }
         }
     }
@@ -141,7 +129,7 @@ impl Connection {
             return None;
         }
         state.watches.insert(id, sender);
-        self.send(&mut state, &Call::Watch { id, request });
+        self.send(&Call::Watch { id, request });
         Some(receiver)
     }
 
@@ -149,48 +137,20 @@ impl Connection {
     pub(super) fn unwatch(&self, id: u64) {
         let mut state = self.lock();
         if state.watches.remove(&id).is_some() {
-            self.send(&mut state, &Call::Unwatch { id });
+            self.send(&Call::Unwatch { id });
         }
     }
 
     /// Asks for a progress message to every watch on this connection.
     pub(super) fn request_progress(&self) {
-        let mut state = self.lock();
+        let state = self.lock();
         if !state.closed {
-            self.send(&mut state, &Call::Progress);
+            self.send(&Call::Progress);
         }
     }
 
-    fn send(&self, state: &mut State, call: &Call) {
-        self.enqueue(state, None, wire::encode(call), || wire::call_label(call));
-    }
-
-    fn enqueue(&self, state: &mut State, call: Option<u64>, frame: Vec<u8>, label: impl FnOnce() -> String) {
-        let label = if rt::observe::listens() { label() } else { String::new() };
-        state.outgoing.push_back(Outgoing { call, frame, label });
-        self.outgoing.notify_one();
-    }
-
-    async fn write(&self, mut writer: WriteHalf) -> io::Result<()> {
-        loop {
-            match self.next_outgoing() {
-                Some(next) => writer.write_frame(&next.frame, || next.label).await?,
-                None => self.outgoing.notified().await,
-            }
-        }
-    }
-
-    /// The next frame, its call marked as written; skips calls that were given up.
-    fn next_outgoing(&self) -> Option<Outgoing> {
-        let mut state = self.lock();
-        while let Some(next) = state.outgoing.pop_front() {
-            let Some(id) = next.call else { return Some(next) };
-            if let Some(call) = state.waiting.get_mut(&id) {
-                call.written = true;
-                return Some(next);
-            }
-        }
-        None
+    fn send(&self, call: &Call) {
+        self.writer.push(&wire::encode(call), || wire::call_label(call));
     }
 
     async fn read(&self, mut reader: ReadHalf) -> io::Result<()> {
@@ -202,7 +162,7 @@ impl Connection {
                 Answer::Reply { id, result } => {
                     if let Some(call) = state.waiting.remove(&id) {
                         // The caller may be gone.
-                        let _ = call.reply.send(Ok(result));
+                        let _ = call.send(Ok(result));
                     }
                 }
                 Answer::Watch { id, response } => {
@@ -240,11 +200,11 @@ impl Connection {
             let pinged = Instant::now();
             quiet_since = pinged;
             {
-                let mut state = self.lock();
+                let state = self.lock();
                 if state.waiting.is_empty() && state.watches.is_empty() {
                     continue;
                 }
-                self.send(&mut state, &Call::Ping);
+                self.send(&Call::Ping);
             }
             rt::time::sleep_until(pinged + timeout).await;
             if self.heard().is_none_or(|heard| heard < pinged) {
@@ -268,15 +228,8 @@ struct Abandon<'a> {
     id: u64,
 }
 
-impl Abandon<'_> {
-    /// Whether it was written by now.
-    fn now(&self) -> bool {
-        self.connection.lock().waiting.remove(&self.id).is_none_or(|call| call.written)
-    }
-}
-
 impl Drop for Abandon<'_> {
     fn drop(&mut self) {
-        self.now();
+        self.connection.lock().waiting.remove(&self.id);
     }
 }

@@ -211,10 +211,13 @@ impl Client {
                 Lost::Unwritten => {}
                 Lost::Written if repeatable => {}
                 Lost::Written => return Err(Error::UnknownOutcome("the connection was lost".to_string())),
-                Lost::Late { written } => {
+                Lost::Late => {
                     let why = format!("no answer within {timeout:?}");
-                    let unknown = written && !repeatable;
-                    return Err(if unknown { Error::UnknownOutcome(why) } else { Error::Unavailable(why) });
+                    return Err(if repeatable {
+                        Error::Unavailable(why)
+                    } else {
+                        Error::UnknownOutcome(why)
+                    });
                 }
             }
         }

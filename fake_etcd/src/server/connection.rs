@@ -1,11 +1,11 @@
-//! One client's connection: reads calls, writes what its outbox holds.
+//! One client's connection: reads calls, and writes what its outbox could not.
 
 use super::applier::Pending;
 use super::outbox::Outbox;
 use super::{Shared, lock};
 use crate::api::{WatchRequest, WatchResponse};
 use crate::wire::{self, Call};
-use rt::net::{ReadHalf, TcpStream, WriteHalf};
+use rt::net::{ReadHalf, TcpStream};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,15 +21,15 @@ pub(super) async fn run(
 ) {
     let Ok(peer) = stream.peer_addr() else { return };
     let peer = peer.ip().to_string();
-    let outbox = Arc::new(Outbox::default());
+    let (reader, writer) = stream.into_split();
+    let outbox = Arc::new(Outbox::new(writer));
     shared.volatile().outboxes.insert(number, outbox.clone());
     // Also when this task is dropped in the middle, as at the server's end.
     let connection = Connection { shared, number, peer, outbox };
-    let (reader, writer) = stream.into_split();
     let ended = tokio::select! {
         biased;
         ended = connection.read(reader, requests) => ended,
-        ended = connection.write(writer) => ended,
+        ended = connection.write() => ended,
         () = connection.report_progress(progress_notify_ms) => Ok(()),
     };
     if let Err(error) = ended {
@@ -49,6 +49,7 @@ impl Drop for Connection {
         let mut volatile = self.shared.volatile();
         volatile.outboxes.remove(&self.number);
         volatile.hub.disconnect(self.number);
+        self.outbox.close();
     }
 }
 
@@ -86,6 +87,7 @@ impl Connection {
         let mut volatile = self.shared.volatile();
         let response = volatile.hub.create(&store, (self.number, id), request);
         self.outbox.watch(id, response);
+        self.outbox.is_behind();
     }
 
     fn unwatch(&self, id: u64) {
@@ -96,13 +98,12 @@ impl Connection {
         }
     }
 
-    /// Writes frames in order; with none left, lets watchers that are behind catch up.
-    async fn write(&self, mut writer: WriteHalf) -> io::Result<()> {
+    /// Writes what the peer did not take at once; with nothing left, lets watchers that are behind catch up.
+    async fn write(&self) -> io::Result<()> {
         loop {
-            if let Some(frame) = self.outbox.pop() {
-                writer.write_frame(&frame.bytes, || frame.label).await?;
-            } else if !self.catch_up() {
-                self.outbox.pushed().await;
+            self.outbox.drain().await?;
+            if !self.catch_up() {
+                self.outbox.woken().await;
             }
         }
     }

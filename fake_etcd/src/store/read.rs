@@ -38,7 +38,9 @@ pub(crate) fn range(index: &Index, request: &RangeRequest, current: i64) -> Resu
     let at = if request.revision > 0 { request.revision } else { current };
     let span = Span::new(&request.key, &request.range_end);
     let mut response = RangeResponse { revision: current, ..Default::default() };
-    response.count = index.count(span, at) as i64;
+    if !request.uncounted {
+        response.count = index.count(span, at) as i64;
+    }
     if request.count_only {
         return Ok(response);
     }

@@ -3,9 +3,9 @@
 use crate::api::Response;
 use crate::error::S3Error;
 use crate::wire::{self, Answer};
-use rt::net::{ReadHalf, TcpStream, WriteHalf};
+use rt::net::{FrameWriter, ReadHalf, TcpStream};
 use rt::time::Instant;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
@@ -15,36 +15,23 @@ type Reply = Result<Response, S3Error>;
 /// Why a call has no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// The connection ended, or the time, before a byte of it was written.
+    /// The connection had ended before.
     Unwritten,
     /// The connection ended, or the time, after it was or may have been written.
     Written,
 }
 
-struct Waiting {
-    reply: oneshot::Sender<Result<Reply, Lost>>,
-    written: bool,
-}
-
-struct Outgoing {
-    /// The call: it may give up before this is written.
-    id: u64,
-    frame: Vec<u8>,
-    label: String,
-}
+type Waiting = oneshot::Sender<Result<Reply, Lost>>;
 
 #[derive(Default)]
 struct State {
     closed: bool,
-    outgoing: VecDeque<Outgoing>,
     waiting: BTreeMap<u64, Waiting>,
 }
 
-#[derive(Default)]
 pub(super) struct Connection {
     state: Mutex<State>,
-    /// Something is to be written.
-    outgoing: Notify,
+    writer: FrameWriter,
     /// The task is to end.
     closing: Notify,
 }
@@ -52,15 +39,16 @@ pub(super) struct Connection {
 impl Connection {
     /// Starts the task that serves a stream until it ends or [`Connection::close`] is called.
     pub(super) fn start(stream: TcpStream) -> Arc<Self> {
-        let connection = Arc::new(Connection::default());
         let (reader, writer) = stream.into_split();
+        let (writer, closing) = (FrameWriter::new(writer), Notify::new());
+        let connection = Arc::new(Connection { state: Mutex::default(), writer, closing });
         let task = connection.clone();
         rt::spawn("s3.client.connection", async move {
             let ended = tokio::select! {
                 biased;
                 () = task.closing.notified() => Ok(()),
                 ended = task.read(reader) => ended,
-                ended = task.write(writer) => ended,
+                ended = task.writer.run() => ended,
             };
             if let Err(error) = ended {
                 tracing::debug!(target: "wavetank", %error, "s3 client connection ended");
@@ -78,10 +66,10 @@ impl Connection {
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
-        state.outgoing.clear();
+        self.writer.close();
         for (_, call) in std::mem::take(&mut state.waiting) {
             // The caller may be gone.
-            let _ = call.reply.send(Err(if call.written { Lost::Written } else { Lost::Unwritten }));
+            let _ = call.send(Err(Lost::Written));
         }
         self.closing.notify_one();
     }
@@ -101,41 +89,18 @@ impl Connection {
             if state.closed {
                 return Err(Lost::Unwritten);
             }
-            state.waiting.insert(id, Waiting { reply, written: false });
-            let label = if rt::observe::listens() { label() } else { String::new() };
-            state.outgoing.push_back(Outgoing { id, frame, label });
-            self.outgoing.notify_one();
+            state.waiting.insert(id, reply);
+            self.writer.push(&frame, label);
         }
         let abandon = Abandon { connection: self, id };
         match rt::time::timeout_at(deadline, replied).await {
             Ok(outcome) => outcome.unwrap_or(Err(Lost::Written)),
             Err(_) => {
-                let written = abandon.now();
+                drop(abandon);
                 self.close();
-                Err(if written { Lost::Written } else { Lost::Unwritten })
+                Err(Lost::Written)
             }
         }
-    }
-
-    async fn write(&self, mut writer: WriteHalf) -> io::Result<()> {
-        loop {
-            match self.next_outgoing() {
-                Some(next) => writer.write_frame(&next.frame, || next.label).await?,
-                None => self.outgoing.notified().await,
-            }
-        }
-    }
-
-    /// The next frame, its call marked as written; skips calls that were given up.
-    fn next_outgoing(&self) -> Option<Outgoing> {
-        let mut state = self.lock();
-        while let Some(next) = state.outgoing.pop_front() {
-            if let Some(call) = state.waiting.get_mut(&next.id) {
-                call.written = true;
-                return Some(next);
-            }
-        }
-        None
     }
 
     async fn read(&self, mut reader: ReadHalf) -> io::Result<()> {
@@ -143,7 +108,7 @@ impl Connection {
             let Answer { id, result } = wire::decode(&body)?;
             if let Some(call) = self.lock().waiting.remove(&id) {
                 // The caller may be gone.
-                let _ = call.reply.send(Ok(result));
+                let _ = call.send(Ok(result));
             }
         }
         Ok(())
@@ -160,15 +125,8 @@ struct Abandon<'a> {
     id: u64,
 }
 
-impl Abandon<'_> {
-    /// Whether it was written by now.
-    fn now(&self) -> bool {
-        self.connection.lock().waiting.remove(&self.id).is_none_or(|call| call.written)
-    }
-}
-
 impl Drop for Abandon<'_> {
     fn drop(&mut self) {
-        self.now();
+        self.connection.lock().waiting.remove(&self.id);
     }
 }

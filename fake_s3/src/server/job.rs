@@ -1,17 +1,17 @@
 //! One request, from when it was read to its reply.
 
 use super::lag::Lag;
-use super::{Disk, Frame, Latency, ServerConfig};
+use super::{Disk, Latency, ServerConfig};
 use crate::api::{Request, Response};
 use crate::error::S3Error;
 use crate::wire::{self, Answer, Call};
+use rt::net::FrameWriter;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 pub(super) struct Job {
     call: Call,
-    replies: mpsc::UnboundedSender<Frame>,
+    replies: Arc<FrameWriter>,
     /// Who asks for what, as a hash.
     pub(super) entity: u64,
     /// How many such requests there were.
@@ -27,7 +27,7 @@ enum Fate {
 }
 
 impl Job {
-    pub(super) fn new(peer: &str, call: Call, replies: mpsc::UnboundedSender<Frame>) -> Self {
+    pub(super) fn new(peer: &str, call: Call, replies: Arc<FrameWriter>) -> Self {
         let (kind, key) = wire::kind_and_key(&call.request);
         let entity = rt::choice::stable_hash(format!("{peer} {kind} {key}").as_bytes());
         Job { call, replies, entity, ordinal: 0 }
@@ -108,7 +108,7 @@ impl Job {
         let answer = Answer { id: self.call.id, result };
         // An object was read from a frame, so it fits into one; the connection may be gone.
         if let Some(bytes) = wire::encode(&answer) {
-            let _ = self.replies.send(Frame { bytes, label });
+            self.replies.push(&bytes, || label);
         }
     }
 }

@@ -14,12 +14,12 @@ use job::Job;
 use lag::Lag;
 use rt::JoinSet;
 use rt::host::BoxFuture;
-use rt::net::{ReadHalf, TcpListener, TcpStream, WriteHalf};
+use rt::net::{FrameWriter, ReadHalf, TcpListener, TcpStream};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex};
-use tokio::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
 
 /// What survives a crash of the server process.
 pub type Disk = Arc<Mutex<Store>>;
@@ -77,12 +77,6 @@ impl ServerConfig {
     }
 }
 
-/// A reply on its way out.
-struct Frame {
-    bytes: Vec<u8>,
-    label: String,
-}
-
 /// Serves `disk` on `listener` until dropped.
 ///
 /// # Errors
@@ -93,28 +87,50 @@ pub fn serve(listener: TcpListener, disk: Disk, config: ServerConfig) -> BoxFutu
 }
 
 async fn accept_all(listener: TcpListener, disk: Disk, config: ServerConfig) -> io::Result<()> {
-    let lag = Arc::new(Lag::new(&disk, config.quirks.list_lag_ms_max));
-    let config = Arc::new(config);
-    let (jobs, mut queue) = mpsc::channel::<Job>(1);
+    let shared = Arc::new(Shared {
+        lag: Arc::new(Lag::new(&disk, config.quirks.list_lag_ms_max)),
+        permits: Arc::new(Semaphore::new(config.concurrency.max(1))),
+        ordinals: config.draws().then(Mutex::default),
+        config: Arc::new(config),
+        disk,
+    });
     let mut connections = JoinSet::new();
-    let mut working = JoinSet::new();
-    let mut ordinals = Ordinals::default();
-    // A server that draws nothing needs no numbers, which are kept for every key there ever was.
-    let draws = config.draws();
     loop {
         tokio::select! {
             biased;
-            // Reaped so that the sets do not grow with every request there ever was.
-            Some(_) = working.join_next() => {}
+            // Reaped so that the set does not grow with every connection there ever was.
             Some(_) = connections.join_next() => {}
-            Some(mut job) = queue.recv(), if working.len() < config.concurrency.max(1) => {
-                job.ordinal = if draws { ordinals.next(job.entity) } else { 0 };
-                working.spawn("s3.request", job.run(disk.clone(), config.clone(), lag.clone()));
-            }
             accepted = listener.accept() => {
-                connections.spawn("s3.connection", connection(accepted?, jobs.clone()));
+                connections.spawn("s3.connection", connection(accepted?, shared.clone()));
             }
         }
+    }
+}
+
+/// What connections share.
+struct Shared {
+    disk: Disk,
+    config: Arc<ServerConfig>,
+    lag: Arc<Option<Lag>>,
+    /// For requests in work.
+    permits: Arc<Semaphore>,
+    /// A server that draws nothing needs no numbers, which are kept for every key there ever was.
+    ordinals: Option<Mutex<Ordinals>>,
+}
+
+impl Shared {
+    /// Begins to work on a request, once there is room for it.
+    async fn begin(&self, mut job: Job) {
+        // It is never closed.
+        let Ok(permit) = self.permits.clone().acquire_owned().await else { return };
+        if let Some(ordinals) = &self.ordinals {
+            job.ordinal = ordinals.lock().unwrap_or_else(PoisonError::into_inner).next(job.entity);
+        }
+        let (disk, config, lag) = (self.disk.clone(), self.config.clone(), self.lag.clone());
+        rt::spawn("s3.request", async move {
+            job.run(disk, config, lag).await;
+            drop(permit);
+        });
     }
 }
 
@@ -131,16 +147,18 @@ impl Ordinals {
 }
 
 /// Serves a connection until it ends.
-async fn connection(stream: TcpStream, jobs: mpsc::Sender<Job>) {
+async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     let Ok(peer) = stream.peer_addr() else { return };
     let peer = peer.ip().to_string();
     let (reader, writer) = stream.into_split();
-    let (replies, outgoing) = mpsc::unbounded_channel();
+    let replies = Arc::new(FrameWriter::new(writer));
     let ended = tokio::select! {
         biased;
-        ended = read(reader, &peer, jobs, replies) => ended,
-        ended = write(writer, outgoing) => ended,
+        ended = read(reader, &peer, &shared, &replies) => ended,
+        ended = replies.run() => ended,
     };
+    // Requests in work go on.
+    replies.close();
     if let Err(error) = ended {
         tracing::debug!(target: "wavetank", %error, "s3 connection ended");
     }
@@ -149,21 +167,12 @@ async fn connection(stream: TcpStream, jobs: mpsc::Sender<Job>) {
 async fn read(
     mut reader: ReadHalf,
     peer: &str,
-    jobs: mpsc::Sender<Job>,
-    replies: mpsc::UnboundedSender<Frame>,
+    shared: &Shared,
+    replies: &Arc<FrameWriter>,
 ) -> io::Result<()> {
     while let Some(body) = rt::net::read_frame(&mut reader, wire::MAX_FRAME_BYTES).await? {
         let call: Call = wire::decode(&body)?;
-        if jobs.send(Job::new(peer, call, replies.clone())).await.is_err() {
-            break;
-        }
-    }
-    Ok(())
-}
-
-async fn write(mut writer: WriteHalf, mut outgoing: mpsc::UnboundedReceiver<Frame>) -> io::Result<()> {
-    while let Some(frame) = outgoing.recv().await {
-        writer.write_frame(&frame.bytes, || frame.label).await?;
+        shared.begin(Job::new(peer, call, replies.clone())).await;
     }
     Ok(())
 }

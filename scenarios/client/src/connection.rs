@@ -5,8 +5,9 @@
 use crate::codec::FRAME_MAX_BYTES;
 use bytes::Bytes;
 use rt::JoinHandle;
-use rt::net::{TcpStream, read_frame};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use rt::net::{FrameWriter, ReadHalf, TcpStream, read_frame};
+use std::sync::{Arc, OnceLock};
+use tokio::sync::mpsc::UnboundedSender;
 
 /// What happened on a connection.
 #[derive(Debug)]
@@ -28,39 +29,41 @@ pub(crate) struct Event {
     pub(crate) signal: Signal,
 }
 
-struct Outgoing {
-    frame: Bytes,
-    label: String,
-}
-
 /// The owner's end of a connection.
 pub(crate) struct Connection {
-    frames: UnboundedSender<Outgoing>,
+    /// There once it stands.
+    writer: Arc<OnceLock<FrameWriter>>,
     task: JoinHandle<()>,
 }
 
 impl Connection {
     /// Starts to connect to `address` (`host:port`).
     pub(crate) fn open(address: String, node: i32, generation: u64, events: UnboundedSender<Event>) -> Self {
-        let (frames, outgoing) = unbounded_channel();
+        let writer = Arc::new(OnceLock::new());
+        let cell = writer.clone();
         let task = rt::spawn("client.connection", async move {
             let tell = |signal| {
                 // Without an owner there is nobody to tell.
                 let _ = events.send(Event { node, generation, signal });
             };
             if let Ok(stream) = TcpStream::connect(&address).await {
+                let (reader, half) = stream.into_split();
+                let writer = cell.get_or_init(|| FrameWriter::new(half));
                 tell(Signal::Connected);
-                serve(stream, outgoing, tell).await;
+                serve(reader, writer, tell).await;
+                writer.close();
             }
             tell(Signal::Closed);
         });
-        Connection { frames, task }
+        Connection { writer, task }
     }
 
-    /// Queues a frame. `label` names it for whoever watches.
-    pub(crate) fn write(&self, frame: Bytes, label: String) {
+    /// Writes a frame, once the connection stands. `label` names it for whoever watches.
+    pub(crate) fn write(&self, frame: &[u8], label: impl FnOnce() -> String) {
         // A task that has ended has said `Closed`, or is about to.
-        let _ = self.frames.send(Outgoing { frame, label });
+        if let Some(writer) = self.writer.get() {
+            writer.push(frame, label);
+        }
     }
 }
 
@@ -70,23 +73,15 @@ impl Drop for Connection {
     }
 }
 
-async fn serve(stream: TcpStream, mut outgoing: UnboundedReceiver<Outgoing>, tell: impl Fn(Signal)) {
-    let (mut reader, mut writer) = stream.into_split();
+async fn serve(mut reader: ReadHalf, writer: &FrameWriter, tell: impl Fn(Signal)) {
     let read = async {
         while let Ok(Some(body)) = read_frame(&mut reader, FRAME_MAX_BYTES).await {
             tell(Signal::Frame(body));
         }
     };
-    let write = async {
-        while let Some(Outgoing { frame, label }) = outgoing.recv().await {
-            if writer.write_frame(&frame, || label).await.is_err() {
-                break;
-            }
-        }
-    };
     tokio::select! {
         biased;
         () = read => {}
-        () = write => {}
+        _ = writer.run() => {}
     }
 }

@@ -76,23 +76,22 @@ impl<T> Network<T> {
     /// Whether a request can be sent to `node` now; starts to connect if there is no connection and the backoff is
     /// over.
     pub(crate) fn ready(&mut self, node: i32, now: Instant) -> bool {
+        // Mostly it is.
+        if let Some(state) = self.nodes.get(&node).filter(|state| state.phase == Phase::Ready) {
+            return state.in_flight.len() < self.config.max_in_flight;
+        }
         let Some(address) =
             self.metadata.nodes.get(&node).or(self.nodes.get(&node).map(|node| &node.address))
         else {
             return false;
         };
         let address = address.clone();
-        let max_in_flight = self.config.max_in_flight;
         let state = self.nodes.entry(node).or_insert_with(|| Node::new(address.clone(), now));
-        match state.phase {
-            Phase::Ready => state.in_flight.len() < max_in_flight,
-            Phase::Disconnected if state.connect_after <= now => {
-                state.address = address;
-                self.connect(node, now);
-                false
-            }
-            _ => false,
+        if state.phase == Phase::Disconnected && state.connect_after <= now {
+            state.address = address;
+            self.connect(node, now);
         }
+        false
     }
 
     /// Whether `node` is neither connected nor being connected to, and must not be tried yet.
@@ -336,8 +335,7 @@ impl<T> Network<T> {
             .expect("requests are built for the version they are sent in");
         let Some(node) = self.nodes.get_mut(&node) else { return };
         let Some(connection) = &node.connection else { return };
-        // The label is made here, where the request is known; it is written with the frame.
-        connection.write(frame, if rt::observe::listens() { label() } else { String::new() });
+        connection.write(&frame, label);
         if let Some(purpose) = purpose {
             let expires_at = now + if self.patient { FOR_EVER } else { self.config.request_timeout };
             node.in_flight.push_back(InFlight { correlation_id, version, expires_at, purpose });

@@ -2,7 +2,7 @@
 
 use super::payload;
 use super::settings::{Queue, SubVia};
-use crate::config::{Config, key_of, partition_of};
+use crate::config::{Config, partition_of};
 use crate::explain::seconds;
 use crate::log::Log;
 use client::{
@@ -280,7 +280,9 @@ pub(super) fn read(records: &[ConsumerRecord], log: &Log) -> Vec<(u32, i64, u64)
     let read = records.iter().map(|record| {
         let key = key(&record.partition);
         let (value, problem) = payload::read(key, record);
-        log.lock().queue.damaged.extend(problem);
+        if let Some(problem) = problem {
+            log.lock().queue.damaged.push(problem);
+        }
         (key, record.offset, value)
     });
     read.collect()
@@ -288,7 +290,7 @@ pub(super) fn read(records: &[ConsumerRecord], log: &Log) -> Vec<(u32, i64, u64)
 
 /// The key of a partition of the workload's own topics.
 fn key(partition: &TopicPartition) -> u32 {
-    key_of(&partition.to_string())
-        .and_then(|key| u32::try_from(key).ok())
-        .expect("only topics of the workload are read")
+    let topic = partition.topic.strip_prefix('t').and_then(|number| number.parse::<u32>().ok());
+    let half = u32::try_from(partition.partition).ok();
+    topic.zip(half).map(|(topic, half)| topic * 2 + half).expect("only topics of the workload are read")
 }

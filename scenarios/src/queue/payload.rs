@@ -4,6 +4,7 @@
 //! key, value and timestamp. As in Jepsen's tests the record's own key is null.
 
 use client::{ConsumerRecord, Header, ProducerRecord, TopicPartition};
+use std::fmt::Write;
 
 /// The header that names the key.
 const KEY: &str = "key";
@@ -15,8 +16,10 @@ const NOT_A_VALUE: u64 = u64::MAX;
 
 /// The record that carries `value`, sent at `timestamp_ms` by its sender's clock.
 pub(super) fn record(partition: TopicPartition, key: u32, value: u64, timestamp_ms: i64) -> ProducerRecord {
-    let headers =
-        vec![Header::new(KEY, key.to_string()), Header::new(DIGEST, digest(key, value, timestamp_ms))];
+    let headers = vec![
+        Header::new(KEY, key.to_string()),
+        Header::new(DIGEST, digest(key, value, timestamp_ms).to_string()),
+    ];
     ProducerRecord {
         headers,
         timestamp_ms: Some(timestamp_ms),
@@ -33,13 +36,14 @@ pub(super) fn read(key: u32, record: &ConsumerRecord) -> (u64, Option<String>) {
         std::str::from_utf8(found.value.as_deref()?).ok()
     };
     let expected = value.map(|value| digest(key, value, record.timestamp_ms));
+    let expected = expected.as_ref().map(Short::as_str);
     let problem = match value {
         None => Some("its value is not a number".to_string()),
         Some(_) if record.key.is_some() => Some("it has a key".to_string()),
-        Some(_) if header(KEY) != Some(key.to_string().as_str()) => {
+        Some(_) if header(KEY) != Some(short(format_args!("{key}")).as_str()) => {
             Some(format!("it was sent to key {}", header(KEY).unwrap_or("(none)")))
         }
-        Some(_) if header(DIGEST) != expected.as_deref() || record.headers.len() != 2 => {
+        Some(_) if header(DIGEST) != expected || record.headers.len() != 2 => {
             Some("its value, timestamp or headers are not those that were sent".to_string())
         }
         Some(_) => None,
@@ -50,8 +54,45 @@ pub(super) fn read(key: u32, record: &ConsumerRecord) -> (u64, Option<String>) {
     (value.unwrap_or(NOT_A_VALUE), problem.map(at))
 }
 
-fn digest(key: u32, value: u64, timestamp_ms: i64) -> String {
-    format!("{:08x}", crc32c::crc32c(format!("{key} {value} {timestamp_ms}").as_bytes()))
+fn digest(key: u32, value: u64, timestamp_ms: i64) -> Short {
+    let words = short(format_args!("{key} {value} {timestamp_ms}"));
+    short(format_args!("{:08x}", crc32c::crc32c(words.as_str().as_bytes())))
+}
+
+/// A few words on the stack: every record that anybody polls is looked at.
+struct Short {
+    bytes: [u8; SHORT_BYTES],
+    len: usize,
+}
+
+/// Room for three numbers.
+const SHORT_BYTES: usize = 64;
+
+fn short(words: std::fmt::Arguments<'_>) -> Short {
+    let mut short = Short { bytes: [0; SHORT_BYTES], len: 0 };
+    short.write_fmt(words).expect("numbers are short");
+    short
+}
+
+impl Short {
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len]).expect("it was written as text")
+    }
+}
+
+impl std::fmt::Display for Short {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Write for Short {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let end = self.len + text.len();
+        self.bytes.get_mut(self.len..end).ok_or(std::fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.len = end;
+        Ok(())
+    }
 }
 
 #[cfg(test)]

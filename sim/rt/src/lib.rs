@@ -14,6 +14,7 @@
 //! This crate knows no simulator, and no protocol.
 
 pub mod choice;
+mod frame_writer;
 pub mod host;
 pub mod net;
 pub mod observe;

@@ -4,6 +4,7 @@
 //! many bytes. A frame written with [`TcpStream::write_frame`] carries a label, made by the layer that understands it,
 //! by which a scenario can catch it ("EndTxn commit txn=2"). Labels do not travel: they are for whoever is watching.
 
+pub use crate::frame_writer::FrameWriter;
 use crate::host::{self, Listener, Stream};
 use crate::observe;
 use bytes::{Bytes, BytesMut};
@@ -70,7 +71,7 @@ impl TcpStream {
 pub struct ReadHalf(Arc<dyn Stream>);
 
 /// The writing half of a [`TcpStream`].
-pub struct WriteHalf(Arc<dyn Stream>);
+pub struct WriteHalf(pub(crate) Arc<dyn Stream>);
 
 impl WriteHalf {
     /// As [`TcpStream::write_frame`].

@@ -28,7 +28,7 @@ pub(super) struct Segment {
     pub(super) arrives_at: u64,
     pub(super) parent: EventId,
     /// The label of the frame that ends with this segment.
-    pub(super) label: Option<Box<str>>,
+    pub(super) label: Option<String>,
 }
 
 /// What the receiver told, on its way to the sender.
@@ -58,7 +58,7 @@ pub(super) struct Piece {
     pub(super) part: u32,
     pub(super) slow_ns: u64,
     pub(super) parent: EventId,
-    pub(super) label: Option<Box<str>>,
+    pub(super) label: Option<String>,
 }
 
 /// One direction of a connection.

@@ -31,7 +31,7 @@ pub(super) struct Frame {
     pub(super) parts: u32,
     pub(super) gate: Gate,
     pub(super) sent: EventId,
-    pub(super) label: Option<Box<str>>,
+    pub(super) label: Option<String>,
 }
 
 /// The frames of one direction of a connection.
@@ -40,9 +40,9 @@ pub(super) struct Framing {
     header: [u8; HEADER_BYTES],
     filled: usize,
     body_left: u64,
-    label: Option<Box<str>>,
+    label: Option<String>,
     /// The name of the next frame to begin.
-    next_label: Option<Box<str>>,
+    next_label: Option<String>,
     next: u64,
     /// Frames that have not left whole, oldest first.
     pub(super) frames: VecDeque<Frame>,
@@ -52,7 +52,7 @@ impl Framing {
     /// Names the next frame to begin. A name given before, whose frame has not begun, was for a frame that was never
     /// written.
     pub(super) fn label(&mut self, label: String) {
-        self.next_label = Some(label.into_boxed_str());
+        self.next_label = Some(label);
     }
 
     /// Reads on in `bytes`, which begin at `position` of the stream, to the end of the next header. Returns how many

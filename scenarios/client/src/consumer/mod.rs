@@ -30,6 +30,7 @@ use crate::flaws::Flaws;
 use crate::group::GroupMetadata;
 use crate::network::{Completion, Network};
 use crate::node::NetworkConfig;
+use crate::polled;
 use crate::types::{ConsumerRecord, TopicPartition};
 use rt::time::{Instant, sleep_until};
 use std::collections::{BTreeMap, BTreeSet};
@@ -166,8 +167,8 @@ impl Consumer {
             (!records.is_empty() || moved).then(|| {
                 // The next fetch travels while the application works.
                 this.send_requests(now, true);
-                let records = records.into_iter();
-                Ok(records.map(|(partition, record)| this.hand_out(partition, record)).collect())
+                this.tell_polled(&records);
+                Ok(records.into_iter().map(|(partition, record)| handed_out(partition, record)).collect())
             })
         });
         polled.await.unwrap_or_else(|| Ok(Vec::new()))
@@ -269,20 +270,15 @@ impl Consumer {
         own.chain(self.network.next_tick(now)).min()
     }
 
-    fn hand_out(&self, partition: TopicPartition, record: filter::Fetched) -> ConsumerRecord {
+    fn tell_polled(&self, records: &[(TopicPartition, filter::Fetched)]) {
         if rt::observe::listens() {
-            let name = partition.to_string();
-            let value = record.value.as_deref().unwrap_or_default();
-            rt::event!(
-                "consumer.polled",
-                client = &self.config.client_id,
-                partition = &name,
-                offset = record.offset,
-                value = value
-            );
+            for of_partition in records.chunk_by(|(one, _), (other, _)| one == other) {
+                let records = of_partition.iter();
+                let records =
+                    records.map(|(_, record)| (record.offset, record.value.as_deref().unwrap_or_default()));
+                polled::tell(&self.config.client_id, &of_partition[0].0, records);
+            }
         }
-        let filter::Fetched { offset, timestamp_ms, key, value, headers } = record;
-        ConsumerRecord { partition, offset, timestamp_ms, key, value, headers }
     }
 
     fn move_to(
@@ -316,6 +312,11 @@ impl Consumer {
             to = to.unwrap_or(-1)
         );
     }
+}
+
+fn handed_out(partition: TopicPartition, record: filter::Fetched) -> ConsumerRecord {
+    let filter::Fetched { offset, timestamp_ms, key, value, headers } = record;
+    ConsumerRecord { partition, offset, timestamp_ms, key, value, headers }
 }
 
 const NOT_ASSIGNED: Error = Error::IllegalState("the partition is not assigned");
