@@ -107,9 +107,14 @@ pub(crate) fn ends(trace: &[Entry]) -> Vec<End> {
     ends
 }
 
-/// Transactional ids whose state, in the end, still is what Prepare wrote.
+/// What was prepared is finished within two scans, in nanoseconds.
+const FINISHED_NS: u64 = 20_000_000_000;
+
+/// Transactional ids whose state, in the end, still is what Prepare wrote long before.
 fn unfinished<'a>(trace: &[Entry], ends: impl Iterator<Item = (&'a String, &'a i64)>) -> Vec<String> {
-    let prepared = trace.iter().filter(|entry| entry.name == "txn.prepared");
+    let end_ns = trace.last().map_or(0, |entry| entry.at_ns);
+    let is_old = |entry: &&Entry| entry.name == "txn.prepared" && entry.at_ns + FINISHED_NS <= end_ns;
+    let prepared = trace.iter().filter(is_old);
     let prepared: BTreeSet<i64> = prepared.filter_map(|entry| entry.number("revision")).collect();
     let stuck = ends.filter(|(_, revision)| prepared.contains(revision));
     stuck.map(|(id, revision)| format!("{id} is still as it was prepared at revision {revision}")).collect()
@@ -132,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_is_left_prepared_or_undecided_is_stuck() {
-        let trace = [told("txn.prepared", &[("revision", 9)])];
+        let mut trace = [told("txn.prepared", &[("revision", 9)]), told("the end", &[])];
         let left = |undecided: &[i64], revision| Facts {
             remains: Some(Remains {
                 undecided: undecided.to_vec(),
@@ -141,6 +146,8 @@ mod tests {
             ..Facts::default()
         };
         assert_eq!(names(&left(&[], 10), &trace), [""; 0]);
+        assert_eq!(names(&left(&[], 9), &trace), [""; 0], "it was prepared just now");
+        trace[1].at_ns += FINISHED_NS;
         assert_eq!(names(&left(&[], 9), &trace), ["stuck-transaction"]);
         assert_eq!(names(&left(&[1], 10), &trace), ["stuck-transaction"]);
     }

@@ -2,11 +2,12 @@
 //!
 //! World: three agents on a network on which requests spend their time on the way, and fast storage; a client that never
 //! reuses an epoch after doubt, unless switched; no transaction times out.
-//! Load: transactions of one to four records over both partitions, whose application waits for each record or for none;
-//! two fifths are aborted; now and then a producer is given up, and another takes its place. A consumer, and a raw reader.
-//! Trouble: pauses of agents, cuts between them and clients, and between them and what they depend on, one way or both, of 2.5
-//! to 9 s. What was sent arrives
-//! when its sender has long given it up; answers do not arrive.
+//! Load: transactions of one to five records over four partitions, whose application waits for each record, or more often
+//! for none; two fifths are aborted; now and then a producer is given up, and another takes its place. A consumer, and a
+//! raw reader.
+//! Trouble: pauses of agents, cuts between them and clients, and between them and what they depend on, one way or both; and
+//! frames of every kind that transactions have, requests and answers alike, that are late. All of them by 2.5 to 9 s: what
+//! was sent arrives when its sender has long given it up, and answers when nobody waits for them.
 //! Claims: those of the safe ground. Real clients under the old protocol show what the catalogue says of them (9, 11, 17,
 //! 19).
 
@@ -19,14 +20,14 @@ use crate::torn_transaction_random;
 use broker::Routing;
 use client::Variant;
 use sim::choice::Choices;
-use sim::fault::Scheduled;
+use sim::fault::{Fault, FramePattern, Scheduled};
 use sim::nemesis::{self, Kind, Swarm};
 use std::collections::BTreeMap;
 
 pub(crate) const SCENARIO: Scenario = Scenario {
     name: "outage",
     claim: "agents that are away for longer than clients wait for them lose, double and tear nothing of a strict client's",
-    config: || Config { client: Variant::Strict, ..torn_transaction_random::config() },
+    config: || Config { client: Variant::Strict, partitions: 4, ..torn_transaction_random::config() },
     plan,
     expect: |config| match config.client {
         Variant::Strict => Expect::Clean,
@@ -38,11 +39,11 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     },
 };
 
-const PRODUCERS: u32 = 3;
+const PRODUCERS: u32 = 10;
 /// Transactions of each producer.
-const TRANSACTIONS: u32 = 24;
+const TRANSACTIONS: u32 = 9;
 /// Time for the whole load, faults included.
-const LOAD_MS: u64 = 45_000;
+const LOAD_MS: u64 = 30_000;
 
 fn plan(seed: u64, config: &Config) -> Plan {
     let choices = Choices::new(seed, &[]);
@@ -69,7 +70,7 @@ fn plan(seed: u64, config: &Config) -> Plan {
     }
 }
 
-/// Agents pause, are cut off from clients, and from what they depend on.
+/// Agents pause, are cut off from clients, and from what they depend on; and frames are late.
 fn faults(choices: &Choices, config: &Config, clients: Vec<String>) -> Vec<Scheduled> {
     let from_clients = Swarm {
         kinds: vec![Kind::Pause, Kind::Cut],
@@ -77,7 +78,7 @@ fn faults(choices: &Choices, config: &Config, clients: Vec<String>) -> Vec<Sched
         others: clients,
         from_ms: 100,
         until_ms: LOAD_MS - 4_000,
-        every_ms: (1_000, 2_500),
+        every_ms: (1_500, 5_000),
         for_ms: (2_500, 9_000),
         first_id: 1,
     };
@@ -89,26 +90,63 @@ fn faults(choices: &Choices, config: &Config, clients: Vec<String>) -> Vec<Sched
         first_id: 1_001,
         ..from_clients.clone()
     };
-    [nemesis::draw(choices, &from_clients), nemesis::draw(choices, &from_dependencies)].concat()
+    let mut faults = nemesis::draw(choices, &from_clients);
+    faults.extend(nemesis::draw(choices, &from_dependencies));
+    let all = (0..FRAMES.len()).flat_map(|kind| (0..LATE_OF_A_KIND).map(move |part| (kind, part)));
+    faults.extend(all.map(|(kind, part)| late(choices, kind, part)));
+    // Nobody sends AddPartitionsToTxn under the second protocol.
+    let is_sent = |words: &str| !config.is_second_protocol() || !words.starts_with("AddPartitionsToTxn");
+    faults.retain(
+        |scheduled| !matches!(&scheduled.fault, Fault::Delay { frame, .. } if !is_sent(&frame.words)),
+    );
+    faults
 }
+
+/// Requests of a transaction's life and their answers, and how many of each there surely are.
+const FRAMES: [(&str, u64); 8] = [
+    ("InitProducerId", 12),
+    ("InitProducerId.reply", 12),
+    ("AddPartitionsToTxn", 48),
+    ("AddPartitionsToTxn.reply", 48),
+    ("Produce", 48),
+    ("Produce.reply", 48),
+    ("EndTxn", 48),
+    ("EndTxn.reply", 48),
+];
+/// Late frames of each of these kinds, each of another part of them.
+const LATE_OF_A_KIND: u64 = 4;
+
+/// One frame that is late, and with it what follows on its connection.
+fn late(choices: &Choices, kind: usize, part: u64) -> Scheduled {
+    let (words, count) = FRAMES[kind];
+    let id = LATE_ID + kind as u32 * LATE_OF_A_KIND as u32 + part as u32;
+    let draw = |what| choices.world(what, u64::from(id), 0);
+    let of_part = count / LATE_OF_A_KIND;
+    let nth = part * of_part + draw("outage.nth").between(1, of_part);
+    let frame = FramePattern { nth: nth as u32, ..FramePattern::words(words) };
+    Scheduled::from_start(id, Fault::Delay { frame, by_ms: draw("outage.by").between(2_500, 9_000) })
+}
+
+/// The id of the first late frame.
+const LATE_ID: u32 = 2_001;
 
 /// A transaction, and perhaps another producer before it.
 fn turn(choices: &Choices, id: u32, values: &mut [u64]) -> Vec<Operation> {
     let draw = |what, ordinal| choices.world(what, u64::from(id), ordinal);
-    let sends = (0..draw("load.length", 0).between(1, 4)).map(|n| {
+    let sends = (0..draw("load.length", 0).between(1, 5)).map(|n| {
         let key = draw("load.key", n).below(values.len() as u64) as usize;
         values[key] += 1;
         Send { key: key as u32, value: values[key], think_ms: draw("load.think", n).between(0, 150) }
     });
     let sends = sends.collect();
-    let end = match (draw("load.end", 0).chance(0.4), draw("load.awaits", 0).chance(0.5)) {
+    let end = match (draw("load.end", 0).chance(0.4), draw("load.awaits", 0).chance(0.25)) {
         (true, _) => Decision::Abort,
         (false, true) => Decision::Commit,
         (false, false) => Decision::CommitUnawaited,
     };
     let think_ms = draw("load.pause", 0).between(0, 100);
     let renew =
-        draw("load.renew", 0).chance(0.3).then_some(Operation { id: id - 1, think_ms: 0, what: Op::Renew });
+        draw("load.renew", 0).chance(0.2).then_some(Operation { id: id - 1, think_ms: 0, what: Op::Renew });
     renew
         .into_iter()
         .chain([Operation { id, think_ms, what: Op::Txn { sends, offset: None, end } }])

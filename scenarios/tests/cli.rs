@@ -251,16 +251,57 @@ fn the_history_of_a_run_is_written_for_any_checker() {
 }
 
 #[test]
-fn a_planted_finding_is_searched_for_where_nothing_else_goes_wrong() {
+fn findings_are_searched_for_where_nothing_points_at_them() {
     let wavetank = Wavetank::new("blind");
-    let told = wavetank.ok(&["blind", "txn-number", "--searches", "2", "--seeds", "40"]);
+    let told = wavetank.ok(&["blind", "close-hangs", "--searches", "3", "--seeds", "40"]);
     assert!(
-        told.contains("finding 4, planted by number-without-epoch in safe-ground: 2 of 2 searches"),
+        told.contains("finding 7, close-hangs, blind in close --with close-hangs: 3 of 3 searches"),
         "{told}"
     );
-    assert!(told.contains("in the median"), "{told}");
-    let settings = wavetank.refused(&["blind", "9"]);
-    assert!(one_line(&settings).contains("no switch plants finding 9"), "{settings}");
-    let loud = wavetank.refused(&["blind", "4", "--on", "torn-transaction-random"]);
-    assert!(one_line(&loud).contains("--on: torn-transaction-random shows something by itself"), "{loud}");
+    assert!(told.contains("3 times  close-hung") && told.contains("expected: yes"), "{told}");
+    let json = wavetank.ok(&["blind", "14", "--searches", "2", "--seeds", "20", "--json"]);
+    let object: serde_json::Value = serde_json::from_str(&json).expect("one JSON object");
+    assert_eq!((&object["found"], &object["expected"]), (&2.into(), &true.into()), "{json}");
+    assert!(object["cpu_s_median"].as_f64().is_some_and(|cpu_s| cpu_s > 0.0), "{json}");
+    let fixed = wavetank.ok(&["blind", "14", "--fixed", "--cpu-seconds", "1"]);
+    assert!(fixed.contains("show nothing") && fixed.contains("expected: yes"), "{fixed}");
+}
+
+/// A search that finds nothing, or what the catalogue does not name, does not end as expected.
+#[test]
+fn a_miss_and_a_catch_outside_of_the_signature_are_failures() {
+    let wavetank = Wavetank::new("blind-bad");
+    let bad = |args: &[&str], part: &str| {
+        let output = wavetank.run(args);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(part) && text.contains("expected: NO"), "{text}");
+    };
+    bad(
+        &["blind", "7", "--on", "auto-commit-random", "--searches", "1", "--seeds", "1"],
+        "0 of 1 searches find it",
+    );
+    // The switch of another finding, of which the catalogue says nothing here.
+    bad(&["blind", "14", "--with", "stale-commits", "--searches", "4", "--seeds", "1"], "OUTSIDE  seed ");
+    bad(&["blind", "14", "--fixed", "--with", "work-beside", "--cpu-seconds", "8"], "SHOWN  seed ");
+}
+
+#[test]
+fn searches_that_cannot_be_made_are_refused() {
+    let wavetank = Wavetank::new("blind-refused");
+    let cases: [(&[&str], &str); 6] = [
+        (&["blind", "21"], "no finding is called 21"),
+        (
+            &["blind", "4", "--on", "torn-transaction-random"],
+            "--on: torn-transaction-random shows something by itself",
+        ),
+        (&["blind", "4", "--on", "nowhere"], "no scenario is called nowhere"),
+        (&["blind", "4", "--with", "nothing"], "no switch is called nothing"),
+        (&["blind", "16", "--fixed"], "--fixed: finding 16, write-cycles, has no fix"),
+        (&["run", "write-cycles", "--fixed"], "--fixed: finding 16, write-cycles, has no fix"),
+    ];
+    for (args, expected) in cases {
+        let line = wavetank.refused(args);
+        assert!(one_line(&line).contains(expected), "{args:?}: {line}");
+    }
 }

@@ -27,7 +27,8 @@ pub(super) const FINDING: Finding = Finding {
         with: &["no-txn", "acks-0"],
         must: &[&["unseen"]],
         without: &[],
-        may: &["lost-write"],
+        // Without idempotence what waits at an agent that is away is overtaken by what goes to another.
+        may: &["lost-write", "nonmonotonic-send"],
         left: &[],
         limits: QUICK,
     },

@@ -33,7 +33,7 @@ pub(super) const FINDING: Finding = Finding {
         scenario: "outage",
         with: &["java-3.8", "delivery-3s"],
         must: &[&["unseen"]],
-        without: &["wrong-decision"],
+        without: &["wrong-decision", "torn-transaction"],
         may: &[
             "wrong-decision",
             "torn-transaction",
