@@ -1,6 +1,7 @@
 //! `wavetank serve` and `wavetank proxy` on real TCP: our own clients against real sockets, over loopback.
 
 mod command;
+mod doubt;
 mod harness;
 mod proxy;
 mod real;

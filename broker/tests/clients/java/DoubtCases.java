@@ -1,0 +1,147 @@
+// Producers that do not know what became of a Produce: which epoch and sequence their next record has (finding 11), and where
+// the one in doubt ends up if it arrives after all (10, 17).
+
+import java.util.List;
+import java.util.concurrent.Future;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.TopicPartition;
+
+final class DoubtCases {
+    private static TopicPartition partition(String name) throws Exception {
+        return new TopicPartition(Clients.newTopic(name, 2), 0);
+    }
+
+    private static String readers(TopicPartition p) {
+        return "committed: " + String.join(" ", Clients.values(p, "read_committed"))
+                + "; all: " + String.join(" ", Clients.values(p, "read_uncommitted"));
+    }
+
+    private static void row(String question, Watched watched, TopicPartition p) {
+        Questions.row(question, watched.sent(), watched.told(), readers(p));
+    }
+
+    /** Both tries of b are written and not answered, and its time is over during the second. */
+    private static Future<RecordMetadata> unanswered(Watched watched, TopicPartition p, String value) throws Exception {
+        HeldFrames.hold(watched.words("Produce.reply"), 1);
+        HeldFrames.hold(watched.words("Produce.reply"), 2);
+        Future<RecordMetadata> record = watched.sending(p, value);
+        watched.untilCame("Produce", 2);
+        return record;
+    }
+
+    static void expiry() throws Exception {
+        TopicPartition p = partition("expiry");
+        try (Watched watched = new Watched(p.topic(), false, 1_000, 1_700)) {
+            watched.send(p, "a");
+            watched.ended("b", unanswered(watched, p, "b"));
+            watched.send(p, "c");
+            row("11 expiry, no transaction", watched, p);
+        }
+    }
+
+    static void expiryInTransaction() throws Exception {
+        TopicPartition p = partition("expiry-txn");
+        try (Watched watched = new Watched(p.topic(), true, 1_000, 1_700)) {
+            watched.begin();
+            watched.send(p, "a");
+            watched.commit();
+            watched.begin();
+            watched.ended("b", unanswered(watched, p, "b"));
+            watched.commit();
+            watched.abort();
+            watched.begin();
+            watched.send(p, "c");
+            watched.commit();
+            row("11 expiry in a transaction", watched, p);
+        }
+    }
+
+    /**
+     * The second try of b is given up, with its connection, when its time is over and the producer is committing: another
+     * partition's request waits behind the lost answer, and while it does nothing expires.
+     */
+    static void expiryWhileCommitting() throws Exception {
+        TopicPartition p = partition("expiry-commit");
+        try (Watched watched = new Watched(p.topic(), true, 1_500, 2_500)) {
+            watched.begin();
+            watched.send(p, "a");
+            watched.commit();
+            watched.begin();
+            Future<RecordMetadata> b = unanswered(watched, p, "b");
+            watched.producer.send(Clients.record(new TopicPartition(p.topic(), 1), "other"));
+            watched.commit();
+            watched.ended("b", b);
+            watched.abort();
+            watched.begin();
+            watched.send(p, "c");
+            watched.commit();
+            row("11 expiry while committing", watched, p);
+        }
+    }
+
+    /** The time of b is over while the producer waits for it in order to abort. */
+    static void expiryWhileAborting() throws Exception {
+        TopicPartition p = partition("expiry-abort");
+        try (Watched watched = new Watched(p.topic(), true, 1_000, 1_700)) {
+            watched.begin();
+            watched.send(p, "a");
+            watched.commit();
+            watched.begin();
+            Future<RecordMetadata> b = unanswered(watched, p, "b");
+            watched.abort();
+            watched.ended("b", b);
+            watched.begin();
+            watched.call("send of c", () -> watched.producer.send(Clients.record(p, "c")).get());
+            row("11 expiry while aborting", watched, p);
+        }
+    }
+
+    /** Transaction 1 sends b, whose only try is held on its way, and aborts. Returns the fault that holds it. */
+    private static int aborted(Watched watched, TopicPartition p) throws Exception {
+        watched.begin();
+        watched.send(p, "a");
+        watched.commit();
+        watched.begin();
+        int held = HeldFrames.hold(watched.words("Produce"), 1);
+        watched.send(p, "b");
+        watched.abort();
+        return held;
+    }
+
+    /** b arrives in the middle of the next transaction. */
+    static void lateProduce() throws Exception {
+        TopicPartition p = partition("late-produce");
+        try (Watched watched = new Watched(p.topic(), true, 1_500, 1_500)) {
+            int held = aborted(watched, p);
+            watched.begin();
+            watched.send(p, "c");
+            watched.call("late b answered " + HeldFrames.release(held) + "; flush", watched.producer::flush);
+            watched.commit();
+            row("10 late, inside the next transaction", watched, p);
+        }
+    }
+
+    /** b arrives between the transactions; somebody else commits e behind it; then the producer commits its next one. */
+    static void hangingTransaction() throws Exception {
+        TopicPartition p = partition("hanging");
+        try (Watched watched = new Watched(p.topic(), true, 1_500, 1_500)) {
+            int held = aborted(watched, p);
+            watched.call("late b answered " + HeldFrames.release(held) + "; flush", watched.producer::flush);
+            try (KafkaProducer<byte[], byte[]> other = Clients.producer(java.util.Map.of("transactional.id", p.topic() + "-e"))) {
+                other.initTransactions();
+                other.beginTransaction();
+                other.send(Clients.record(p, "e")).get();
+                other.commitTransaction();
+            }
+            // Markers may follow the answer to a commit.
+            Thread.sleep(300);
+            row("17 late, between transactions; then e", watched, p);
+            watched.begin();
+            watched.send(p, "c");
+            watched.commit();
+            Thread.sleep(300);
+            row("10 late, between transactions; then c", watched, p);
+        }
+    }
+}
