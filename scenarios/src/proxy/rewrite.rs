@@ -13,7 +13,7 @@ use serde::Deserialize;
 use sim::fault::FramePattern;
 
 /// What becomes of one answer to Produce. What is left out stays as the broker said.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rewrite {
     /// Its name in the log.

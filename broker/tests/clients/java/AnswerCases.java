@@ -14,6 +14,17 @@ final class AnswerCases {
     /** Records before the one in question, so that its offset is not 0. */
     private static final int BEFORE = 3;
 
+    /** The answer comes after four seconds. Jepsen's tests had a request timeout of three; the client's own is thirty. */
+    static void late(int requestTimeoutMs) throws Exception {
+        TopicPartition p = new TopicPartition(Clients.newTopic("late-answer", 1), 0);
+        try (Watched watched = new Watched(p.topic(), false, requestTimeoutMs, 120_000)) {
+            HeldFrames.delay(watched.words("Produce.reply"), 4_000);
+            watched.send(p, "a");
+            Questions.row("3 an answer after 4 s, request.timeout.ms " + requestTimeoutMs, watched.sent() + ", sent " + watched.tries() + "x",
+                    watched.told(), DoubtCases.readers(p));
+        }
+    }
+
     static void sweep() throws Exception {
         int count = CODES.length * BASE_OFFSETS.length * 2;
         List<TopicPartition> partitions = Clients.partitions(Clients.newTopic("answers", count), count);

@@ -1,7 +1,7 @@
 // Producers that do not know what became of a Produce: which epoch and sequence their next record has (finding 11), and where
 // the one in doubt ends up if it arrives after all (10, 17).
 
-import java.util.List;
+import java.util.Map;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -12,7 +12,7 @@ final class DoubtCases {
         return new TopicPartition(Clients.newTopic(name, 2), 0);
     }
 
-    private static String readers(TopicPartition p) {
+    static String readers(TopicPartition p) {
         return "committed: " + String.join(" ", Clients.values(p, "read_committed"))
                 + "; all: " + String.join(" ", Clients.values(p, "read_uncommitted"));
     }
@@ -128,7 +128,7 @@ final class DoubtCases {
         try (Watched watched = new Watched(p.topic(), true, 1_500, 1_500)) {
             int held = aborted(watched, p);
             watched.call("late b answered " + HeldFrames.release(held) + "; flush", watched.producer::flush);
-            try (KafkaProducer<byte[], byte[]> other = Clients.producer(java.util.Map.of("transactional.id", p.topic() + "-e"))) {
+            try (KafkaProducer<byte[], byte[]> other = Clients.producer(Map.of("transactional.id", p.topic() + "-e"))) {
                 other.initTransactions();
                 other.beginTransaction();
                 other.send(Clients.record(p, "e")).get();

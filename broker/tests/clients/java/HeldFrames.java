@@ -17,7 +17,8 @@ final class HeldFrames {
     /** Where the proxy takes faults. */
     static String url;
     private static final HttpClient HTTP = HttpClient.newHttpClient();
-    private static int faults;
+    /** The last fault's id; another program may have had the same proxy before. */
+    private static int faults = (int) (System.currentTimeMillis() % 1_000_000_000);
 
     /** A line of the proxy's log. */
     record Line(long number, long connection, String fault, String what, String label) {
@@ -28,18 +29,23 @@ final class HeldFrames {
 
     /** Catches the `nth` frame from now on that has these words; it goes on when it is released. Returns the fault's id. */
     static int hold(String words, int nth) throws Exception {
-        return arm("hold", words, nth);
+        return arm("hold", words, nth, "");
     }
 
     /** Resets the connection of the `nth` frame from now on that has these words; the frame is lost. */
     static void reset(String words, int nth) throws Exception {
-        arm("reset", words, nth);
+        arm("reset", words, nth, "");
     }
 
-    private static int arm(String fault, String words, int nth) throws Exception {
+    /** The next frame that has these words is so much later. */
+    static void delay(String words, int byMs) throws Exception {
+        arm("delay", words, 1, ", \"by_ms\": " + byMs);
+    }
+
+    private static int arm(String fault, String words, int nth, String more) throws Exception {
         int id = ++faults;
-        ask("POST", "/faults", "{\"id\": %d, \"fault\": {\"%s\": {\"frame\": {\"words\": \"%s\", \"nth\": %d}}}}"
-                .formatted(id, fault, words, nth));
+        ask("POST", "/faults", "{\"id\": %d, \"fault\": {\"%s\": {\"frame\": {\"words\": \"%s\", \"nth\": %d}%s}}}"
+                .formatted(id, fault, words, nth, more));
         return id;
     }
 
@@ -85,6 +91,11 @@ final class HeldFrames {
             }
             return came.size() >= count;
         });
+    }
+
+    /** How many frames with these words have come from line `from` on. */
+    static long count(String words, long from) throws Exception {
+        return log(from).stream().filter(line -> line.has(words) && !line.what.equals("released")).count();
     }
 
     /** Epoch and base sequence of every Produce with these words from line `from` on, `epoch:sequence`, each once. */

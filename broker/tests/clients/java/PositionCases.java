@@ -196,7 +196,7 @@ final class PositionCases {
     /** Three records, one a request, all on their way at once; the answer to the first says that it was not written. */
     static void offsets(boolean idempotent) throws Exception {
         TopicPartition p = new TopicPartition(Clients.newTopic("offsets-told", 1), 0);
-        Map<String, Object> settings = Map.of("client.id", p.topic(), "linger.ms", 0, "batch.size", 0,
+        Map<String, Object> settings = Map.of("client.id", p.topic(), "linger.ms", 0,
                 "enable.idempotence", idempotent, "max.in.flight.requests.per.connection", 5);
         try (KafkaProducer<byte[], byte[]> producer = Clients.producer(settings)) {
             producer.partitionsFor(p.topic());
@@ -208,8 +208,8 @@ final class PositionCases {
             List<Future<RecordMetadata>> sent = new ArrayList<>();
             for (String value : List.of("a", "b", "c")) {
                 sent.add(producer.send(Clients.record(p, value)));
+                HeldFrames.untilCame("Produce client=" + p.topic(), sent.size(), since);
             }
-            HeldFrames.untilCame("Produce client=" + p.topic(), 3, since);
             HeldFrames.release(held);
             List<String> told = new ArrayList<>();
             for (Future<RecordMetadata> one : sent) {

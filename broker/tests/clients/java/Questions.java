@@ -17,6 +17,8 @@ final class Questions {
         CASES.put("expiry-while-aborting", DoubtCases::expiryWhileAborting);
         CASES.put("late-produce", DoubtCases::lateProduce);
         CASES.put("hanging-transaction", DoubtCases::hangingTransaction);
+        CASES.put("late-answer", () -> AnswerCases.late(3_000));
+        CASES.put("late-answer-default", () -> AnswerCases.late(30_000));
         CASES.put("answers", AnswerCases::sweep);
         CASES.put("abort", PositionCases::abort);
         CASES.put("rebalance-eager", () -> PositionCases.rebalance("eager"));

@@ -1,6 +1,7 @@
 // A producer behind the proxy of which is written down what its user is told, and under which epochs and sequences its
 // records went out.
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -75,9 +76,14 @@ final class Watched implements AutoCloseable {
         sent.add(value + " " + String.join("+", HeldFrames.stamps("client=" + id, since)));
     }
 
-    /** How many frames with these words the proxy must have seen since the last record was sent. */
-    void untilCame(String words, int count) throws Exception {
-        HeldFrames.untilCame(words + " client=" + id, count, since);
+    /** Waits until so many requests of this API have come since the last record was sent. */
+    void untilCame(String api, int count) throws Exception {
+        HeldFrames.untilCame(words(api), count, since);
+    }
+
+    /** How often the last record was sent. */
+    long tries() throws Exception {
+        return HeldFrames.count(words("Produce"), since);
     }
 
     String words(String api) {
@@ -105,6 +111,6 @@ final class Watched implements AutoCloseable {
     /** At once: what is in doubt stays so. */
     @Override
     public void close() {
-        producer.close(java.time.Duration.ZERO);
+        producer.close(Duration.ZERO);
     }
 }

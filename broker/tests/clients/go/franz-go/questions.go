@@ -19,6 +19,7 @@ var questions = []suite.Case{
 	{Name: "expiry-in-transaction", Run: expiryInTransaction, ByNameOnly: true},
 	{Name: "late-produce", Run: lateProduce, ByNameOnly: true},
 	{Name: "hanging-transaction", Run: hangingTransaction, ByNameOnly: true},
+	{Name: "late-answer", Run: lateAnswer, ByNameOnly: true},
 	{Name: "answers", Run: answers, ByNameOnly: true},
 	{Name: "abort", Run: abort, ByNameOnly: true},
 	{Name: "rebalance-eager", Run: func() { rebalanceInTransaction("eager", kgo.RangeBalancer()) }, ByNameOnly: true},
@@ -26,7 +27,8 @@ var questions = []suite.Case{
 }
 
 // watched is a producer behind the proxy of which is written down what its user is told, and under which epochs and sequences its
-// records went out. A try that is not answered ends after a second; a record's time is over after 1.7.
+// records went out. A try that is not answered ends after a second and a half; a record's
+// time is over after 1.7.
 type watched struct {
 	*kgo.Client
 	topic      string
@@ -36,7 +38,7 @@ type watched struct {
 
 func watch(topic string, options ...kgo.Opt) *watched {
 	options = append(options, kgo.ClientID(topic), kgo.ProducerLinger(0), kgo.ProduceRequestTimeout(500*time.Millisecond),
-		kgo.RequestTimeoutOverhead(500*time.Millisecond), kgo.RecordDeliveryTimeout(1700*time.Millisecond))
+		kgo.RequestTimeoutOverhead(time.Second), kgo.MetadataMinAge(100*time.Millisecond), kgo.RecordDeliveryTimeout(1700*time.Millisecond))
 	return &watched{Client: producer(options...), topic: topic}
 }
 
@@ -60,9 +62,9 @@ func (w *watched) sending(value string) (ended func()) {
 	}
 }
 
-func (w *watched) row(question string) {
+func (w *watched) row(question string, sent ...string) {
 	seen := func(isolation kgo.IsolationLevel) string { return strings.Join(values(w.topic, 0, isolation), " ") }
-	suite.Row(question, strings.Join(w.sent, ", "), strings.Join(w.told, ", "),
+	suite.Row(question, strings.Join(append(w.sent, sent...), ", "), strings.Join(w.told, ", "),
 		"committed: "+seen(kgo.ReadCommitted())+"; all: "+seen(kgo.ReadUncommitted()))
 }
 
@@ -163,6 +165,15 @@ func hangingTransaction() {
 	w.row("10 late, between transactions; then c")
 }
 
+// lateAnswer: the answer comes after four seconds, which this client waits by its defaults.
+func lateAnswer() {
+	topic := newTopic("late-answer", 1)
+	w := &watched{Client: producer(kgo.ClientID(topic)), topic: topic}
+	suite.Delay("Produce.reply client="+topic, 4*time.Second)
+	w.send("a")
+	w.row("3 an answer after 4 s", fmt.Sprint("sent ", suite.Count("Produce client="+topic, w.since), "x"))
+}
+
 // before is how many records there are before the one in question, so that its offset is not 0.
 const before = 3
 
@@ -200,7 +211,7 @@ func answers() {
 // answered is what becomes of one record, whose nth answer is rewritten; those before it are lost.
 func answered(topic string, partition int32, code int16, answer int, baseOffset *int64) string {
 	id := fmt.Sprint(topic, "-", partition)
-	c := producer(kgo.ClientID(id), kgo.ProducerLinger(0))
+	c := producer(kgo.ClientID(id), kgo.ProducerLinger(0), kgo.MetadataMinAge(100*time.Millisecond))
 	defer c.Close()
 	for range before {
 		suite.Must(c.ProduceSync(ctx, record(topic, partition, "before")).FirstErr())

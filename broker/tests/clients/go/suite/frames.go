@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -15,7 +16,8 @@ import (
 // "Faults at the proxy").
 var Proxy string
 
-var faults int
+// faults is the last fault's id; another program may have had the same proxy before.
+var faults = int(time.Now().UnixMilli() % 1_000_000_000)
 
 // Frame is a line of the proxy's log.
 type Frame struct {
@@ -33,15 +35,21 @@ func (f Frame) Has(words string) bool {
 }
 
 // Hold catches the nth frame from now on that has these words; it goes on when it is released.
-func Hold(words string, nth int) (fault int) { return arm("hold", words, nth) }
+func Hold(words string, nth int) (fault int) { return arm("hold", words, nth, nil) }
 
 // Reset resets the connection of the nth frame from now on that has these words; the frame is lost.
-func Reset(words string, nth int) { arm("reset", words, nth) }
+func Reset(words string, nth int) { arm("reset", words, nth, nil) }
 
-func arm(fault, words string, nth int) int {
+// Delay makes the next frame that has these words so much later.
+func Delay(words string, by time.Duration) {
+	arm("delay", words, 1, map[string]any{"by_ms": by.Milliseconds()})
+}
+
+func arm(fault, words string, nth int, more map[string]any) int {
 	faults++
-	frame := map[string]any{"words": words, "nth": nth}
-	ask("POST", "/faults", map[string]any{"id": faults, "fault": map[string]any{fault: map[string]any{"frame": frame}}})
+	what := map[string]any{"frame": map[string]any{"words": words, "nth": nth}}
+	maps.Copy(what, more)
+	ask("POST", "/faults", map[string]any{"id": faults, "fault": map[string]any{fault: what}})
 	return faults
 }
 
@@ -98,6 +106,16 @@ func Stamps(words string, from int64) (stamps []string) {
 		}
 	}
 	return stamps
+}
+
+// Count is how many frames with these words have come from this line on.
+func Count(words string, from int64) (count int) {
+	for _, f := range log(from) {
+		if f.Has(words) && f.What != "released" {
+			count++
+		}
+	}
+	return count
 }
 
 func log(from int64) (frames []Frame) {
