@@ -13,7 +13,7 @@ use scenarios::proxy::Proxying;
 use scenarios::serve::Serving;
 use std::time::Duration;
 
-const DOCUMENT: &str = include_str!("../../../docs/open-questions.md");
+pub(crate) const DOCUMENT: &str = include_str!("../../../docs/open-questions.md");
 
 /// A row: what was sent under which epochs and sequences, what the application was told, what readers see. Java has a class for
 /// every error, and the models have words: of an error only that it is one is compared.

@@ -1,5 +1,6 @@
 //! `wavetank serve` and `wavetank proxy` on real TCP: our own clients against real sockets, over loopback.
 
+mod answers;
 mod command;
 mod doubt;
 mod harness;

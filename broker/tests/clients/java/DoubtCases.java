@@ -2,12 +2,20 @@
 // the one in doubt ends up if it arrives after all (10, 17).
 
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 
 final class DoubtCases {
+    /** The client completes a record before it notes that it needs a new epoch. */
+    private static final int NOTICED_MS = 100;
+    /** How long a callback takes. */
+    private static final int CALLBACK_MS = 500;
+    /** Markers may follow the answer to an end. */
+    private static final int MARKED_MS = 300;
+
     private static TopicPartition partition(String name) throws Exception {
         return new TopicPartition(Clients.newTopic(name, 2), 0);
     }
@@ -48,6 +56,7 @@ final class DoubtCases {
             watched.commit();
             watched.begin();
             watched.ended("b", unanswered(watched, p, "b"));
+            Thread.sleep(NOTICED_MS);
             watched.commit();
             watched.abort();
             watched.begin();
@@ -105,7 +114,9 @@ final class DoubtCases {
         watched.begin();
         int held = HeldFrames.hold(watched.words("Produce"), 1);
         watched.send(p, "b");
+        Thread.sleep(NOTICED_MS);
         watched.abort();
+        Thread.sleep(MARKED_MS);
         return held;
     }
 
@@ -122,6 +133,47 @@ final class DoubtCases {
         }
     }
 
+    /**
+     * The same, but the application aborts when the callback of b tells of its failure, before the callback returns: only then
+     * does the client note that it needs an epoch, and by then it is aborting. If so, c is refused until b has come.
+     */
+    static void lateProduceAfterCallback() throws Exception {
+        TopicPartition p = partition("late-callback");
+        try (Watched watched = new Watched(p.topic(), true, 1_500, 1_500)) {
+            watched.begin();
+            watched.send(p, "a");
+            watched.commit();
+            watched.begin();
+            int held = HeldFrames.hold(watched.words("Produce"), 1);
+            CountDownLatch failed = new CountDownLatch(1);
+            Future<RecordMetadata> b = watched.sending(p, "b", (metadata, error) -> {
+                failed.countDown();
+                sleep(CALLBACK_MS);
+            });
+            failed.await();
+            watched.abort();
+            watched.ended("b", b);
+            Thread.sleep(MARKED_MS);
+            watched.begin();
+            Future<RecordMetadata> c = watched.sending(p, "c");
+            watched.untilCame("Produce", 1);
+            Thread.sleep(MARKED_MS);
+            watched.call("late b answered " + HeldFrames.release(held) + "; flush", watched.producer::flush);
+            watched.ended("c", c);
+            watched.commit();
+            Thread.sleep(MARKED_MS);
+            row("10 late, aborted in a callback", watched, p);
+        }
+    }
+
+    private static void sleep(int ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
     /** b arrives between the transactions; somebody else commits e behind it; then the producer commits its next one. */
     static void hangingTransaction() throws Exception {
         TopicPartition p = partition("hanging");
@@ -134,13 +186,12 @@ final class DoubtCases {
                 other.send(Clients.record(p, "e")).get();
                 other.commitTransaction();
             }
-            // Markers may follow the answer to a commit.
-            Thread.sleep(300);
+            Thread.sleep(MARKED_MS);
             row("17 late, between transactions; then e", watched, p);
             watched.begin();
             watched.send(p, "c");
             watched.commit();
-            Thread.sleep(300);
+            Thread.sleep(MARKED_MS);
             row("10 late, between transactions; then c", watched, p);
         }
     }

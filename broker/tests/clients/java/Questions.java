@@ -16,6 +16,7 @@ final class Questions {
         CASES.put("expiry-while-committing", DoubtCases::expiryWhileCommitting);
         CASES.put("expiry-while-aborting", DoubtCases::expiryWhileAborting);
         CASES.put("late-produce", DoubtCases::lateProduce);
+        CASES.put("late-produce-after-callback", DoubtCases::lateProduceAfterCallback);
         CASES.put("hanging-transaction", DoubtCases::hangingTransaction);
         CASES.put("late-answer", () -> AnswerCases.late(3_000));
         CASES.put("late-answer-default", () -> AnswerCases.late(30_000));

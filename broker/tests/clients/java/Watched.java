@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
@@ -66,8 +67,13 @@ final class Watched implements AutoCloseable {
 
     /** Sends a record. */
     Future<RecordMetadata> sending(TopicPartition to, String value) throws Exception {
+        return sending(to, value, null);
+    }
+
+    /** Sends a record; the callback is called when its end is known. */
+    Future<RecordMetadata> sending(TopicPartition to, String value, Callback callback) throws Exception {
         since = HeldFrames.now();
-        return producer.send(Clients.record(to, value));
+        return producer.send(Clients.record(to, value), callback);
     }
 
     /** Waits for what becomes of a record. */

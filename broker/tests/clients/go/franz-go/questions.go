@@ -38,7 +38,8 @@ type watched struct {
 
 func watch(topic string, options ...kgo.Opt) *watched {
 	options = append(options, kgo.ClientID(topic), kgo.ProducerLinger(0), kgo.ProduceRequestTimeout(500*time.Millisecond),
-		kgo.RequestTimeoutOverhead(time.Second), kgo.MetadataMinAge(100*time.Millisecond), kgo.RecordDeliveryTimeout(1700*time.Millisecond))
+		kgo.RequestTimeoutOverhead(time.Second), kgo.MetadataMinAge(100*time.Millisecond), kgo.MetadataMaxAge(2*time.Second), kgo.TransactionTimeout(2*time.Minute),
+		kgo.RecordDeliveryTimeout(1700*time.Millisecond))
 	return &watched{Client: producer(options...), topic: topic}
 }
 
@@ -119,6 +120,9 @@ func expiryInTransaction() {
 	w.row("11 expiry in a transaction")
 }
 
+// marked is how long markers may follow the answer to an end.
+const marked = 300 * time.Millisecond
+
 // aborted: transaction 1 sends b, whose first try is held on its way, and is aborted before there is another.
 func aborted(topic string) (w *watched, held int) {
 	w = watch(topic, kgo.TransactionalID(topic))
@@ -132,6 +136,7 @@ func aborted(topic string) (w *watched, held int) {
 	w.call("drop of b", w.AbortBufferedRecords(ctx))
 	ended()
 	w.abort()
+	time.Sleep(marked)
 	return w, held
 }
 
@@ -155,13 +160,12 @@ func hangingTransaction() {
 	suite.Must(other.ProduceSync(ctx, record(topic, 0, "e")).FirstErr())
 	suite.Must(other.EndTransaction(ctx, kgo.TryCommit))
 	other.Close()
-	// Markers may follow the answer to a commit.
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(marked)
 	w.row("17 late, between transactions; then e")
 	w.begin()
 	w.send("c")
 	w.commit()
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(marked)
 	w.row("10 late, between transactions; then c")
 }
 
