@@ -1,9 +1,9 @@
 //! What the models of Java tell their application of an answer to Produce with some error code and base offset: cell by cell as
 //! docs/open-questions.md has it of the real client.
 
-use crate::doubt::DOCUMENT;
 use crate::harness::{TOPIC, http, options, settings, start};
 use crate::proxy::proxy;
+use crate::watched::DOCUMENT;
 use client::{
     Consumer, ConsumerConfig, IsolationLevel, OffsetReset, Producer, ProducerConfig, ProducerRecord,
     TopicPartition, Variant,

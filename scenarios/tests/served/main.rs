@@ -7,3 +7,4 @@ mod harness;
 mod proxy;
 mod real;
 mod serve;
+mod watched;

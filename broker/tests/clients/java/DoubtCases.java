@@ -106,13 +106,22 @@ final class DoubtCases {
         }
     }
 
+    /**
+     * Holds the next Produce on its way. It is sent later than its record was, so that the record's time, which is that of one
+     * request, is over before the request's.
+     */
+    private static int held(Watched watched) throws Exception {
+        HeldFrames.delay(watched.words("AddPartitionsToTxn.reply"), 300);
+        return HeldFrames.hold(watched.words("Produce"), 1);
+    }
+
     /** Transaction 1 sends b, whose only try is held on its way, and aborts. Returns the fault that holds it. */
     private static int aborted(Watched watched, TopicPartition p) throws Exception {
         watched.begin();
         watched.send(p, "a");
         watched.commit();
         watched.begin();
-        int held = HeldFrames.hold(watched.words("Produce"), 1);
+        int held = held(watched);
         watched.send(p, "b");
         Thread.sleep(NOTICED_MS);
         watched.abort();
@@ -144,7 +153,7 @@ final class DoubtCases {
             watched.send(p, "a");
             watched.commit();
             watched.begin();
-            int held = HeldFrames.hold(watched.words("Produce"), 1);
+            int held = held(watched);
             CountDownLatch failed = new CountDownLatch(1);
             Future<RecordMetadata> b = watched.sending(p, "b", (metadata, error) -> {
                 failed.countDown();

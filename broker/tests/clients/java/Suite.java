@@ -20,8 +20,8 @@ final class Suite {
     static String bootstrap;
     /** Where agents are stopped and started, or null. */
     static String admin;
-    /** Makes the names of topics and groups new in every run. */
-    static final String RUN = Long.toString(System.currentTimeMillis(), 36);
+    /** Makes the names of topics and groups new in every run, also beside another that begins with it. */
+    static final String RUN = Long.toString(System.currentTimeMillis(), 36) + Long.toString(ProcessHandle.current().pid(), 36);
     static final boolean CLIENT_4 = version().startsWith("4.");
 
     interface Case {

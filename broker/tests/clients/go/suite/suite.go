@@ -79,7 +79,7 @@ func Within(limit time.Duration, what string, holds func() bool, describe func()
 	}
 }
 
-var run = strconv.FormatInt(time.Now().UnixMilli(), 36)
+var run = strconv.FormatInt(time.Now().UnixMilli(), 36) + strconv.FormatInt(int64(os.Getpid()), 36)
 var topics atomic.Int32
 
 // NewName is a name for a topic or group that no other case and no other run has.
