@@ -137,9 +137,11 @@ impl Evidence {
         let sent = self.intents.iter().map(|intent| ((intent.partition.as_str(), &intent.value[..]), intent));
         let sent: BTreeMap<(&str, &[u8]), &Intent> = sent.collect();
         for (at, value) in untold {
-            let Some(intent) = sent.get(&(at.0.as_str(), &value[..])) else { continue };
-            if let Some(producer_id) = self.producer_ids.get(&intent.producer) {
-                self.batches.insert(at, (*producer_id, intent.event));
+            let intent = sent.get(&(at.0.as_str(), &value[..]));
+            let known =
+                intent.and_then(|intent| Some((*self.producer_ids.get(&intent.producer)?, intent.event)));
+            if let Some(batch) = known {
+                self.batches.insert(at, batch);
             }
         }
     }

@@ -116,6 +116,16 @@ fn other_fixes_help_as_well() {
     }
 }
 
+/// A new epoch does not help against a late Produce where nobody verifies: the partition learns of it from the next record. So it
+/// is with the real Java client over Kafka (docs/open-questions.md).
+#[test]
+fn a_late_produce_of_an_older_epoch_is_committed_where_nobody_verifies() {
+    let finding = finding::find(10).expect("a known finding");
+    let mut world = finding.world(true);
+    world.agent.transactions.outside = broker::Outside::Local;
+    assert_eq!(run(&finding.scenario, &world, seeds(1..6).0), 5);
+}
+
 /// Plans of a finding's script of which something is drawn, among twenty.
 fn drawn(id: u32, is_so: fn(&Plan) -> bool) -> usize {
     let finding = finding::find(id).expect("a known finding");

@@ -233,10 +233,13 @@ impl<T> Network<T> {
     }
 
     /// Takes in what has come, then closes connections on which something is overdue, and refreshes metadata when that
-    /// is due. In this order: an answer that came while the process was paused is not overdue.
-    pub(crate) fn tick(&mut self, now: Instant) {
+    /// is due. In this order: an answer that came while the process was paused is not overdue. Returns whether something has
+    /// come: who has looked before must look again.
+    pub(crate) fn tick(&mut self, now: Instant) -> bool {
+        let mut came = false;
         while let Ok(event) = self.signals.try_recv() {
             self.accept(event, now);
+            came = true;
         }
         let overdue = |node: &Node<T>| node.expires_at().is_some_and(|due| due <= now);
         let overdue: Vec<i32> =
@@ -254,6 +257,7 @@ impl<T> Network<T> {
             let label = || "Metadata".to_string();
             self.transmit(node, &request, i16::MAX, Purpose::Metadata, label, now);
         }
+        came
     }
 
     /// When [`Network::tick`] has something to do next, after `now`.

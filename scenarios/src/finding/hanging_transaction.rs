@@ -39,7 +39,7 @@ pub(super) const FINDING: Finding = Finding {
     },
     fix: "verification (KIP-890 part 1): a record whose partition is not in the transaction is refused (`--with outside-verify`)",
     fixed: Some(|config| config.agent.transactions.outside = Outside::Verify),
-    echo: "an open question of the report: unseen writes in Kafka, not analysed",
+    echo: "an open question of the report: unseen writes in Kafka, not analysed. Shown with Java 3.8.0 over Kafka without verification",
 };
 
 const SCENARIO: Scenario = Scenario {

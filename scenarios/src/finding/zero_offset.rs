@@ -25,8 +25,9 @@ pub(super) const FINDING: Finding = Finding {
            been left at 0; the Java client took them for success.",
     class: Class::Defect { switch: "zero-base-offset" },
     cause: "an error answer to Produce keeps the default base offset, 0, and a batch that was appended before is answered \
-            DUPLICATE_SEQUENCE_NUMBER (46), which clients take for success. With 46, franz-go would too, and its authors saw \
-            nothing: which code Bufstream sent is not known",
+            DUPLICATE_SEQUENCE_NUMBER (46), which clients take for success, franz-go too. No answer to \
+            Produce separates the two (docs/open-questions.md); their time-outs do: Jepsen's client sent again after 3 s, \
+            franz-go after 20 s",
     scenario: SCENARIO,
     blind: Blind {
         scenario: "queue-short",

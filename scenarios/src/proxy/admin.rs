@@ -7,6 +7,7 @@
 //! | `GET /faults` | how every fault stands: `waiting`, `holding` or `struck` |
 //! | `GET /held` | ids of the faults that hold a frame |
 //! | `POST /release/ID` | lets go what fault ID holds |
+//! | `POST /rewrites` | asks for an answer to Produce to be rewritten, see `rewrite` |
 //! | `GET /log`, `GET /log?from=N` | what was seen and done, a JSON object a line, from line N on |
 
 use super::Shared;
@@ -20,8 +21,7 @@ use std::sync::Arc;
 
 pub(super) struct Admin(pub(super) Arc<Shared>);
 
-const USAGE: &str =
-    "GET /brokers, POST /faults, GET /faults, GET /held, POST /release/ID, GET /log, GET /log?from=N";
+const USAGE: &str = "GET /brokers, POST /faults, GET /faults, GET /held, POST /release/ID, POST /rewrites, GET /log, GET /log?from=N";
 
 impl Answers for Admin {
     async fn answer(&self, ask: Ask) -> Reply {
@@ -32,6 +32,7 @@ impl Answers for Admin {
             (&Method::GET, ["faults"]) => self.standings(),
             (&Method::GET, ["held"]) => self.held(),
             (&Method::POST, ["release", id]) => self.release(id),
+            (&Method::POST, ["rewrites"]) => self.rewrite(&ask.body),
             (&Method::GET, ["log"]) => self.log(&ask.query),
             _ => Reply::text(StatusCode::NOT_FOUND, USAGE),
         }
@@ -56,6 +57,16 @@ impl Admin {
         self.0.changed.notify_waiters();
         match armed {
             Ok(()) => self.standings(),
+            Err(problem) => Reply::text(StatusCode::BAD_REQUEST, problem),
+        }
+    }
+
+    fn rewrite(&self, body: &[u8]) -> Reply {
+        let asked = std::str::from_utf8(body)
+            .map_err(|_| "not text".to_string())
+            .and_then(|text| self.0.rewrites().ask(text));
+        match asked {
+            Ok(()) => Reply::text(StatusCode::OK, "the answer that is meant will be rewritten"),
             Err(problem) => Reply::text(StatusCode::BAD_REQUEST, problem),
         }
     }

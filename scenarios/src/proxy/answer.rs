@@ -177,14 +177,21 @@ fn api_versions(version: i16, frame: &Bytes) -> Option<Answer> {
     Some(Answer { frame, code: Some(body.error_code) })
 }
 
-fn decode<T: Decodable + HeaderVersion>(frame: &Bytes, version: i16) -> Option<(ResponseHeader, T)> {
+pub(super) fn decode<T: Decodable + HeaderVersion>(
+    frame: &Bytes,
+    version: i16,
+) -> Option<(ResponseHeader, T)> {
     let mut rest = frame.clone();
     let header = ResponseHeader::decode(&mut rest, T::header_version(version)).ok()?;
     let body = T::decode(&mut rest, version).ok()?;
     rest.is_empty().then_some((header, body))
 }
 
-fn encode<T: Encodable + HeaderVersion>(version: i16, header: &ResponseHeader, body: &T) -> Option<Bytes> {
+pub(super) fn encode<T: Encodable + HeaderVersion>(
+    version: i16,
+    header: &ResponseHeader,
+    body: &T,
+) -> Option<Bytes> {
     let mut frame = BytesMut::new();
     header.encode(&mut frame, T::header_version(version)).ok()?;
     body.encode(&mut frame, version).ok()?;

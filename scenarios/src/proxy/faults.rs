@@ -334,7 +334,7 @@ impl Faults {
     }
 }
 
-fn meets(pattern: &FramePattern, way: &Way) -> bool {
+pub(super) fn meets(pattern: &FramePattern, way: &Way) -> bool {
     let is = |name: &Option<String>, side: &Side| name.as_ref().is_none_or(|name| side.is(name));
     is(&pattern.from, &way.from) && is(&pattern.to, &way.to) && pattern.names(&way.label)
 }

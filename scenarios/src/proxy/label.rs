@@ -6,6 +6,7 @@
 //! with the words of its request that tell whose it is.
 
 use bytes::Bytes;
+use kafka_protocol::messages::produce_request::TopicProduceData;
 use kafka_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiKey, ConsumerGroupHeartbeatRequest, EndTxnRequest,
     FindCoordinatorRequest, HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest,
@@ -94,14 +95,7 @@ impl Asked {
                 let request: ProduceRequest = body(frame, version)?;
                 self.answered = request.acks != 0;
                 self.whose = request.transactional_id.map_or_else(String::new, |id| word("id", &id));
-                let topics = request.topic_data.iter().flat_map(|topic| {
-                    let name = match topic.name.is_empty() {
-                        true => topic.topic_id.to_string(),
-                        false => topic.name.to_string(),
-                    };
-                    topic.partition_data.iter().map(move |data| format!("{name}-{}", data.index))
-                });
-                self.what = topics.collect::<Vec<_>>().join(",");
+                self.what = produced(&request.topic_data);
             }
             ApiKey::EndTxn => {
                 let request: EndTxnRequest = body(frame, version)?;
@@ -112,6 +106,10 @@ impl Asked {
             ApiKey::InitProducerId => {
                 let request: InitProducerIdRequest = body(frame, version)?;
                 self.whose = request.transactional_id.map_or_else(String::new, |id| word("id", &id));
+                // Who asks for the next epoch says which one it has.
+                if request.producer_id.0 >= 0 {
+                    self.what = format!("pid={} epoch={}", request.producer_id.0, request.producer_epoch);
+                }
             }
             ApiKey::AddPartitionsToTxn => {
                 let request: AddPartitionsToTxnRequest = body(frame, version)?;
@@ -159,6 +157,37 @@ impl Asked {
     }
 }
 
+/// The partitions of a Produce; and the producer id, the epoch and the base sequences of its batches, if they have them.
+fn produced(topics: &[TopicProduceData]) -> String {
+    let (mut partitions, mut sequences, mut producer) = (Vec::new(), Vec::new(), None);
+    for topic in topics {
+        let name = match topic.name.is_empty() {
+            true => topic.topic_id.to_string(),
+            false => topic.name.to_string(),
+        };
+        for data in &topic.partition_data {
+            partitions.push(format!("{name}-{}", data.index));
+            if let Some((producer_id, epoch, base_sequence)) = data.records.as_ref().and_then(stamp) {
+                // All batches of a request are one producer's.
+                producer = Some((producer_id, epoch));
+                sequences.push(base_sequence.to_string());
+            }
+        }
+    }
+    let partitions = partitions.join(",");
+    producer.map_or(partitions.clone(), |(producer_id, epoch)| {
+        format!("{partitions} pid={producer_id} epoch={epoch} seq={}", sequences.join(","))
+    })
+}
+
+/// Producer id, epoch and base sequence of the first batch, by the layout of a batch's header; `None` without a producer id.
+fn stamp(records: &Bytes) -> Option<(i64, i16, i32)> {
+    let producer_id = i64::from_be_bytes(*records.get(43..51)?.first_chunk()?);
+    let epoch = i16::from_be_bytes(*records.get(51..53)?.first_chunk()?);
+    let base_sequence = i32::from_be_bytes(*records.get(53..57)?.first_chunk()?);
+    (producer_id >= 0).then_some((producer_id, epoch, base_sequence))
+}
+
 fn body<T: Decodable>(mut frame: Bytes, version: i16) -> Option<T> {
     T::decode(&mut frame, version).ok()
 }
@@ -178,6 +207,9 @@ fn join(words: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kafka_protocol::messages::TopicName;
+    use kafka_protocol::messages::produce_request::PartitionProduceData;
+    use kafka_protocol::protocol::StrBytes;
 
     #[test]
     fn an_end_of_a_transaction_is_called_as_in_the_tank() {
@@ -198,6 +230,27 @@ mod tests {
         assert_eq!(newer.label(), "Metadata v99 client=c");
         assert_eq!(Asked::read(&Bytes::from_static(b"\0\x03\0\x63\0\0\0\x01\0\x05c")), None);
         assert_eq!(Asked::read(&Bytes::from_static(b"GET /")), None);
+    }
+
+    #[test]
+    fn a_produce_is_called_by_its_producer_and_sequences() {
+        let batch = |producer_id: i64, base_sequence: i32| {
+            let mut header = vec![0; 61];
+            header[43..51].copy_from_slice(&producer_id.to_be_bytes());
+            header[51..53].copy_from_slice(&3_i16.to_be_bytes());
+            header[53..57].copy_from_slice(&base_sequence.to_be_bytes());
+            Some(Bytes::from(header))
+        };
+        let topics = |producer_id| {
+            let data = |index, base_sequence| {
+                let records = batch(producer_id, base_sequence);
+                PartitionProduceData::default().with_index(index).with_records(records)
+            };
+            let name = TopicName(StrBytes::from_static_str("orders"));
+            [TopicProduceData::default().with_name(name).with_partition_data(vec![data(0, 4), data(2, 0)])]
+        };
+        assert_eq!(produced(&topics(7)), "orders-0,orders-2 pid=7 epoch=3 seq=4,0");
+        assert_eq!(produced(&topics(-1)), "orders-0,orders-2", "without idempotence");
     }
 
     #[test]

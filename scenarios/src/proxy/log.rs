@@ -35,6 +35,10 @@ pub(super) enum What {
     Reset {
         fault: u32,
     },
+    /// The broker said something else; what goes on is logged for itself.
+    Rewritten {
+        by: u32,
+    },
     /// Whom it was for had closed the connection.
     Lost,
 }
@@ -113,6 +117,7 @@ impl What {
                 json!({ "what": "released", "fault": fault, "after_ms": after_ms, "sender_open": sender_open })
             }
             What::Reset { fault } => json!({ "what": "reset", "fault": fault }),
+            What::Rewritten { by } => json!({ "what": "rewritten", "by": by }),
             What::Lost => json!({ "what": "lost" }),
         }
     }

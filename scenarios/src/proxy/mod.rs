@@ -6,6 +6,7 @@
 //! * [`Options`], [`Proxying`]: what `wavetank proxy` is asked for, and what it serves
 //! * [`parse_faults`]: schedules; `alphabet` says which faults a proxy can carry out, `faults` carries them out
 //! * `relay`: one connection, frame by frame; `socket`: its two sockets
+//! * `rewrite`: answers to Produce that say something else
 //! * `label`, `answer`: what a request is called, what is in its answer; `brokers`: their addresses
 //! * `log`, `admin`: what was seen, and the way to it over HTTP
 //!
@@ -20,6 +21,7 @@ mod faults;
 mod label;
 mod log;
 mod relay;
+mod rewrite;
 mod socket;
 
 use crate::host_port::{self, HostPort, advertised_host, taken};
@@ -27,6 +29,7 @@ use crate::http;
 use brokers::{Brokers, Opened};
 use faults::Faults;
 use log::Log;
+use rewrite::Rewrites;
 use rt::host::BoxFuture;
 use rt::net::TcpListener;
 use rt::time::{Instant, sleep};
@@ -72,6 +75,7 @@ pub struct Proxying {
 struct Shared {
     brokers: Brokers,
     faults: Mutex<Faults>,
+    rewrites: Mutex<Rewrites>,
     /// Something that frames may wait for has happened.
     changed: Notify,
     log: Log,
@@ -81,6 +85,10 @@ struct Shared {
 impl Shared {
     fn faults(&self) -> MutexGuard<'_, Faults> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rewrites(&self) -> MutexGuard<'_, Rewrites> {
+        self.rewrites.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,6 +118,7 @@ impl Proxying {
         let shared = Arc::new(Shared {
             brokers,
             faults: Mutex::new(faults),
+            rewrites: Mutex::default(),
             changed: Notify::new(),
             log: Log::new(),
             connections: AtomicU64::new(0),

@@ -117,19 +117,27 @@ impl Connection {
         while let Ok(Some(mut body)) = read_frame(reader, FRAME_MAX_BYTES).await {
             let correlation_id = body.first_chunk().map(|bytes| i32::from_be_bytes(*bytes));
             let asked = correlation_id.and_then(|id| self.asked().remove(&id));
-            let (mut client, mut label) = (String::new(), "unasked.reply".to_string());
+            let from = Side::Broker(self.broker.clone());
+            let mut way = Way { from, to: Side::Client(String::new()), label: "unasked.reply".into() };
             if let Some(asked) = asked {
                 let answer = answer::read(&asked, body, &self.shared.brokers).await;
-                label = asked.answer_label(answer.code);
-                client = asked.client_id;
-                body = answer.frame;
+                way.label = asked.answer_label(answer.code);
+                way.to = Side::Client(asked.client_id.clone());
+                body = self.rewritten(&asked, answer.frame, &mut way);
             }
-            let way = Way { from: Side::Broker(self.broker.clone()), to: Side::Client(client), label };
             if !self.pass(body, way, &queue).await {
                 break;
             }
         }
         is_open.store(false, Ordering::Relaxed);
+    }
+
+    /// An answer as the client gets it.
+    fn rewritten(&self, asked: &Asked, frame: Bytes, way: &mut Way) -> Bytes {
+        let Some(rewritten) = self.shared.rewrites().apply(way, asked, &frame) else { return frame };
+        self.shared.log.frame(self.number, way, What::Rewritten { by: rewritten.by });
+        way.label = asked.answer_label(Some(rewritten.code));
+        rewritten.frame
     }
 
     /// Decides what becomes of a frame; false when nothing more goes this way.

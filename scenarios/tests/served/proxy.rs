@@ -10,7 +10,7 @@ use scenarios::serve::Serving;
 use serde_json::Value;
 use std::time::Duration;
 
-async fn proxy(serving: &Serving, faults: &str) -> Proxying {
+pub(crate) async fn proxy(serving: &Serving, faults: &str) -> Proxying {
     let upstream: Vec<HostPort> =
         serving.bootstrap_servers().iter().map(|server| server.parse().unwrap()).collect();
     let faults = parse_faults(faults, upstream.len()).unwrap();
@@ -19,7 +19,7 @@ async fn proxy(serving: &Serving, faults: &str) -> Proxying {
 }
 
 /// The log's lines that have this `what`, and these words in their labels.
-async fn lines(proxying: &Proxying, what: &str, words: &str) -> Vec<Value> {
+pub(crate) async fn lines(proxying: &Proxying, what: &str, words: &str) -> Vec<Value> {
     let (_, log) = http(proxying.admin(), "GET", "/log", "").await;
     let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let label = |line: &Value| line["label"].as_str().unwrap_or_default().to_string();
@@ -160,4 +160,23 @@ async fn what_cannot_be_done_is_refused_over_http_too() {
     assert!(why.starts_with("[0].fault.crash: a proxy cannot end a broker"), "{why}");
     assert_eq!(http(proxying.admin(), "POST", "/release/1", "").await.0, 409);
     assert_eq!(http(proxying.admin(), "GET", "/nothing", "").await.0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_rewritten_and_the_client_believes_it() {
+    let serving = serve(1, settings(2)).await;
+    let proxying = proxy(&serving, "[]").await;
+    let servers = proxying.bootstrap_servers().await;
+    let plain = producer(servers.clone(), "p", false, Variant::Java38);
+    assert_eq!(send(&plain, 0, "a").await.await.unwrap().offset, 0);
+    let duplicate =
+        r#"{"id": 1, "frame": {"words": "Produce.reply client=p"}, "code": 46, "base_offset": 7}"#;
+    assert_eq!(http(proxying.admin(), "POST", "/rewrites", duplicate).await.0, 200);
+    assert_eq!(send(&plain, 0, "b").await.await.unwrap().offset, 7);
+    assert_eq!(send(&plain, 0, "c").await.await.unwrap().offset, 2, "only one");
+    assert_eq!(lines(&proxying, "rewritten", "Produce.reply 0 client=p").await.len(), 1);
+    assert_eq!(lines(&proxying, "passed", "Produce.reply 46 client=p").await.len(), 1);
+    let (status, why) = http(proxying.admin(), "POST", "/rewrites", r#"{"id": 2, "code": 46}"#).await;
+    assert_eq!(status, 400);
+    assert!(why.contains("missing field `frame`"), "{why}");
 }

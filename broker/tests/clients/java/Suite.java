@@ -1,5 +1,5 @@
 // The suite of the Java client: names of the cases, arguments, and how a case tells what it found.
-//   java -cp … Suite --bootstrap HOST:PORT [--admin URL] [CASE…]
+//   java -cp … Suite --bootstrap HOST:PORT [--admin URL] [--proxy URL] [CASE…]
 // One line a case; exits 1 if one failed. A case that is not in `CASES` runs only when it is named.
 
 import java.io.IOException;
@@ -20,8 +20,8 @@ final class Suite {
     static String bootstrap;
     /** Where agents are stopped and started, or null. */
     static String admin;
-    /** Makes the names of topics and groups new in every run. */
-    static final String RUN = Long.toString(System.currentTimeMillis(), 36);
+    /** Makes the names of topics and groups new in every run, also beside another that begins with it. */
+    static final String RUN = Long.toString(System.currentTimeMillis(), 36) + Long.toString(ProcessHandle.current().pid(), 36);
     static final boolean CLIENT_4 = version().startsWith("4.");
 
     interface Case {
@@ -68,6 +68,7 @@ final class Suite {
         CASES.put("txn-fencing", TransactionCases::fencing);
         CASES.put("agent-stopped", RecordCases::agentStopped);
         CASES_BY_NAME_ONLY.put("held-end-txn", HeldEndTxn::run);
+        CASES_BY_NAME_ONLY.putAll(Questions.CASES);
     }
 
     /** The client's own version, from its archive. */
@@ -154,6 +155,7 @@ final class Suite {
             switch (arguments[i]) {
                 case "--bootstrap" -> bootstrap = arguments[++i];
                 case "--admin" -> admin = arguments[++i];
+                case "--proxy" -> HeldFrames.url = arguments[++i];
                 default -> names.add(arguments[i]);
             }
         }

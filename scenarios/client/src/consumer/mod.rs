@@ -228,8 +228,7 @@ impl Consumer {
                 return None;
             }
             // The step may have asked for new metadata, or sent what is refused at once.
-            self.network.tick(now);
-            if self.network.has_completions() {
+            if self.network.tick(now) || self.network.has_completions() {
                 continue;
             }
             let due = self.next_due(now).into_iter().chain(deadline).min().unwrap_or(now + IDLE);

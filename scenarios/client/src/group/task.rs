@@ -67,8 +67,7 @@ impl Task {
                 return;
             }
             // The step may have asked for new metadata, or sent what is refused at once.
-            self.network.tick(now);
-            if self.network.has_completions() {
+            if self.network.tick(now) || self.network.has_completions() {
                 continue;
             }
             let due = self.next_due(now);

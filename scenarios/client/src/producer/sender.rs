@@ -77,11 +77,11 @@ impl Sender {
             let now = Instant::now();
             let next = self.step(now);
             // The step may have asked for new metadata, or sent what is refused at once.
-            self.network.tick(now);
+            let came = self.network.tick(now);
             match next {
                 Next::Stop => return,
                 Next::Again => continue,
-                Next::Wait if self.network.has_completions() => continue,
+                Next::Wait if came || self.network.has_completions() => continue,
                 Next::Sleep(pause) => {
                     sleep(pause).await;
                     continue;

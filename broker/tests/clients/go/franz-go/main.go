@@ -31,7 +31,7 @@ func main() {
 		{Name: "agent-stopped", Run: agentStopped},
 		{Name: "held-end-txn", Run: heldEndTxn, ByNameOnly: true},
 	}
-	suite.Main(cases)
+	suite.Main(append(cases, questions...))
 }
 
 // ctx ends with the program; the suite bounds each case.

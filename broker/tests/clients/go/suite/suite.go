@@ -1,7 +1,7 @@
 // Package suite is what the suites of the Go clients share: arguments, how a case tells what it found, waiting, and the
 // address by which an agent is stopped.
 //
-//	<program> --bootstrap HOST:PORT [--admin URL] [CASE…]
+//	<program> --bootstrap HOST:PORT [--admin URL] [--proxy URL] [CASE…]
 //
 // One line a case; exits 1 if one failed.
 package suite
@@ -79,7 +79,7 @@ func Within(limit time.Duration, what string, holds func() bool, describe func()
 	}
 }
 
-var run = strconv.FormatInt(time.Now().UnixMilli(), 36)
+var run = strconv.FormatInt(time.Now().UnixMilli(), 36) + strconv.FormatInt(int64(os.Getpid()), 36)
 var topics atomic.Int32
 
 // NewName is a name for a topic or group that no other case and no other run has.
@@ -161,6 +161,9 @@ func Main(cases []Case) {
 		case "--admin":
 			i++
 			Admin = os.Args[i]
+		case "--proxy":
+			i++
+			Proxy = os.Args[i]
 		default:
 			names = append(names, os.Args[i])
 		}
