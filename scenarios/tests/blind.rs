@@ -32,7 +32,7 @@ fn first_catch(finding: &Finding, range: Range<u64>) -> Option<u64> {
 }
 
 /// Findings of every class that a few seeds show, and how many seeds that takes at most.
-const QUICKEST: [(u32, u64); 5] = [(3, 20), (7, 10), (8, 10), (14, 10), (16, 10)];
+const QUICKEST: [(u32, u64); 5] = [(3, 20), (7, 10), (8, 10), (9, 20), (14, 10)];
 
 #[test]
 fn chance_finds_what_nothing_points_at() {
@@ -45,7 +45,7 @@ fn chance_finds_what_nothing_points_at() {
 
 #[test]
 fn with_the_fix_the_same_seeds_are_clean() {
-    for (id, most) in QUICKEST.into_iter().filter(|(id, _)| finding(*id).fixed.is_some()) {
+    for (id, most) in QUICKEST {
         let finding = finding(id);
         for (seed, outcome) in outcomes(finding, true, seeds(0..most / 2).0) {
             let told = (&outcome.anomalies, &outcome.vacuous);

@@ -17,10 +17,10 @@ fn scenario() -> &'static Scenario {
     scenarios::find("torn-transaction").expect("the script of finding 9")
 }
 
-fn world(switch: Option<&str>) -> Config {
+fn world(switch: Option<&'static str>) -> Config {
     let mut config = (scenario().config)();
     for name in switch {
-        let switch = scenarios::switches().iter().find(|known| known.name == *name).expect("a known switch");
+        let switch = scenarios::switches().iter().find(|known| known.name == name).expect("a known switch");
         (switch.apply)(&mut config);
     }
     config

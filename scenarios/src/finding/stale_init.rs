@@ -31,7 +31,7 @@ pub(super) const FINDING: Finding = Finding {
         scenario: "outage",
         with: &["fenced-is-failed"],
         must: &[&["G1a"]],
-        without: &["wrong-decision"],
+        without: &[],
         may: &["lost-write"],
         left: &[],
         limits: QUICK,
