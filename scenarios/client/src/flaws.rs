@@ -19,7 +19,8 @@ pub struct Flaws {
     /// may have been executed. Without it the outcome is reported as unknown.
     pub fenced_after_resend_is_failed: bool,
     /// A producer without transactions that takes a new epoch by itself (KIP-360) sends batches again under it that may
-    /// have been appended under the old one: they may be there twice. Without it they fail, their outcome unknown.
+    /// have been appended under the old one: they may be there twice, as with Java 3.8 and 4.4 and with franz-go
+    /// (docs/open-questions.md). Without it they fail, their outcome unknown.
     pub resend_under_new_epoch: bool,
     /// A group member that gets a partition back goes on where it stood when it gave it up, instead of at the committed
     /// offset. Read in `group::Member::give_up_locked`.

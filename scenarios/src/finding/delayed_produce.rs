@@ -5,9 +5,10 @@
 //! Load: three transactions. The second sends a record, is not answered, and is aborted; the third commits.
 //! Trouble: the Produce of the second is caught on its way. It is let go when the third has written its first record.
 //! Claim: the record that the client aborted is committed with the third transaction: its epoch is right, and its sequence is
-//! the next. A client that takes a new epoch after doubt (Java does) is not affected: the late Produce has the old one. But the
-//! partition learns of the new epoch from the next record: over agents that do not ask the coordinator, the late Produce, which
-//! comes before that, is taken all the same, and committed (docs/open-questions.md: so it is with the real client and Kafka).
+//! the next. A client that takes a new epoch after doubt (Java does, unless it is aborted before the record's callbacks have
+//! returned) is not affected: the late Produce has the old one. But the partition learns of the new epoch from the next record:
+//! over agents that do not ask the coordinator, the late Produce, which comes before that, is taken all the same, and committed.
+//! So it is with the real client and Kafka: docs/open-questions.md.
 
 use super::blind::{Blind, QUICK};
 use super::script::{Script, consume, slow_txn, txn};
@@ -27,7 +28,8 @@ pub(super) const FINDING: Finding = Finding {
            takes a new epoch, as Java does: if it comes before the first record of that in its partition.",
     class: Class::Defect { switch: "keep-epoch" },
     cause: "a client that, after a Produce of unknown outcome, neither takes a new epoch nor uses the sequence again; the \
-            second protocol, in which every transaction has its epoch, would help as well; or the old protocol without \
+            second protocol, in which every transaction has its epoch, would help as well. Java does so if its application \
+            aborts before the record's callbacks have returned (docs/open-questions.md). Or the old protocol without \
             verification (`--fixed --with outside-local`)",
     scenario: SCENARIO,
     blind: Blind {
@@ -42,7 +44,7 @@ pub(super) const FINDING: Finding = Finding {
     },
     fix: "the client takes a new epoch when it does not know how a Produce ended, as Java's does, and the broker verifies",
     fixed: Some(|config| config.producer_flaws.keep_epoch_after_unknown_produce = false),
-    echo: "an open question of the report; no number. Shown with Java 3.8.0 over Kafka without verification",
+    echo: "an open question of the report; no number. Shown with Java 3.8.0 and 4.4.0 over Apache Kafka",
 };
 
 const SCENARIO: Scenario = Scenario {

@@ -23,10 +23,13 @@ pub(crate) const CLOSED: Duration = Duration::from_millis(100);
 pub(crate) struct Row([String; 3]);
 
 pub(crate) fn documented(question: &str, client: &str, broker: &str) -> Row {
-    let start = format!("| {question} | `{client}` | {broker} | ");
-    let row = DOCUMENT.lines().find_map(|line| line.strip_prefix(&start));
-    let row = row.unwrap_or_else(|| panic!("no row {start}"));
-    let cells: Vec<&str> = row.trim_end_matches(" |").split(" | ").collect();
+    let start = format!("| {question} | `{client}` | ");
+    let rows = DOCUMENT.lines().filter_map(|line| line.strip_prefix(&start)?.strip_suffix(" |"));
+    let mut rows = rows.filter_map(|row| row.split_once(" | "));
+    // A row is of one broker or of several.
+    let row = rows.find(|(brokers, _)| brokers.split(", ").any(|one| one == broker));
+    let (_, row) = row.unwrap_or_else(|| panic!("no row {start}{broker}"));
+    let cells: Vec<&str> = row.split(" | ").collect();
     let told = cells[1].split(", ").map(|one| match one.rsplit_once(' ') {
         Some((call, error)) if error.ends_with("Exception") => format!("{call} refused"),
         _ => one.to_string(),

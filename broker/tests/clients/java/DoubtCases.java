@@ -9,8 +9,11 @@ import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 
 final class DoubtCases {
-    /** The client completes a record before it notes that it needs a new epoch. */
-    private static final int NOTICED_MS = 100;
+    /**
+     * The client completes a record before it notes that it needs a new epoch. And the request is given up with its connection, so
+     * that nothing waits behind it.
+     */
+    private static final int NOTICED_MS = 500;
     /** How long a callback takes. */
     private static final int CALLBACK_MS = 500;
     /** Markers may follow the answer to an end. */
