@@ -121,7 +121,7 @@ fn other_fixes_help_as_well() {
 #[test]
 fn a_late_produce_of_an_older_epoch_is_committed_where_nobody_verifies() {
     let finding = finding::find(10).expect("a known finding");
-    let mut world = finding.world(true);
+    let mut world = finding.fixed_world().expect("it has a fix");
     world.agent.transactions.outside = broker::Outside::Local;
     assert_eq!(run(&finding.scenario, &world, seeds(1..6).0), 5);
 }
