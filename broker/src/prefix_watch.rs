@@ -46,8 +46,11 @@ struct Known {
     begun: u64,
 }
 
+/// Whether a change of the key at this place matters.
+type Matters = Box<dyn Fn(usize, &Event) -> bool + Send + Sync>;
+
 struct Wait {
-    matters: Box<dyn Fn(usize, &Event) -> bool + Send + Sync>,
+    matters: Matters,
     over: Notify,
 }
 
