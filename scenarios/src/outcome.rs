@@ -175,6 +175,7 @@ pub fn variant_name(variant: Variant) -> &'static str {
         Variant::Java38 => "java-3.8 (TV1)",
         Variant::Strict => "strict (TV1)",
         Variant::Java4 => "java-4 (TV2)",
+        Variant::Tv2 => "second protocol (TV2)",
         Variant::FranzGo118 => "franz-go-1.18 (TV1)",
         Variant::FranzGo1214 => "franz-go-1.21.4 (TV2)",
         Variant::Numbered => "java-3.8 with numbered transactions (TV1)",

@@ -150,9 +150,9 @@ pub fn switches() -> &'static [Switch] {
         },
         Switch {
             name: "tv2",
-            what: "brokers and clients (Java 4) speak the second transaction protocol (TV2)",
+            what: "brokers and clients speak the second transaction protocol (TV2), and clients get nothing wrong beside it",
             apply: |config| {
-                config.client = Variant::Java4;
+                config.client = Variant::Tv2;
                 config.agent.transactions.version = broker::TransactionVersion::V2;
             },
         },

@@ -164,14 +164,15 @@ fn a_client_of_the_old_protocol_shows_only_what_is_known_of_it() {
 /// Every kind of operation that the generator draws is carried out by some run.
 #[test]
 fn a_run_does_all_that_it_is_there_for() {
-    let outcome = short(seeds(1..2).0.start, &[]);
+    let outcomes: Vec<Outcome> = seeds(1..4).0.map(|seed| short(seed, &[])).collect();
+    let events = || outcomes.iter().flat_map(|outcome| outcome.history.events());
     let done = |function: Function, status: Status| {
-        outcome.history.events().any(|event| event.function() == function && event.status() == status)
+        events().any(|event| event.function() == function && event.status() == status)
     };
     for function in [Function::Send, Function::Poll, Function::Txn, Function::Assign, Function::Debug] {
         assert!(done(function, Status::Ok), "no {function:?} succeeded");
     }
     assert!(done(Function::Crash, Status::Info) && done(Function::Txn, Status::Fail));
-    let polls = outcome.history.events().flat_map(|event| event.ops().to_vec());
+    let polls = events().flat_map(|event| event.ops().to_vec());
     assert!(polls.into_iter().any(|op| matches!(op, HistoryOp::Poll(Some(records)) if !records.is_empty())));
 }

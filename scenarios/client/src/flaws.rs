@@ -143,6 +143,10 @@ pub enum Variant {
     /// an `EndTxn` of unknown outcome it takes a new epoch.
     #[serde(rename = "franz-go-1.21.4")]
     FranzGo1214,
+    /// A client of TV2 that gets nothing wrong beside it: what the second protocol promises by itself. As Java 4, but that a producer
+    /// without transactions does not send batches again under a new epoch, and none is stuck.
+    #[serde(rename = "tv2")]
+    Tv2,
     /// Java 3.8, modified: its requests say which of its transactions they are of.
     #[serde(rename = "numbered")]
     Numbered,
@@ -174,6 +178,7 @@ impl Variant {
                 };
                 (2, Persistence::Endless, flaws)
             }
+            Variant::Tv2 => (2, Persistence::Endless, Flaws { reuse_epoch_after_resend: true, ..none }),
             Variant::FranzGo118 => (1, franz_go(UnconfirmedEnd::Forget), resends),
             Variant::FranzGo1214 => (2, franz_go(UnconfirmedEnd::Reload), resends),
         };

@@ -128,7 +128,7 @@ pub fn all() -> &'static [Finding] {
 
 /// A fix: brokers and clients speak the second transaction protocol (KIP-890, TV2).
 fn second_protocol(config: &mut Config) {
-    config.client = Variant::Java4;
+    config.client = Variant::Tv2;
     config.agent.transactions.version = TransactionVersion::V2;
 }
 
