@@ -53,6 +53,21 @@ fn one_line(message: &str) -> &str {
 }
 
 #[test]
+fn a_matrix_has_a_cell_for_every_row_and_column_and_a_page() {
+    let wavetank = Wavetank::new("matrix");
+    let args = ["matrix", "--columns", "nothing,strict", "--seeds", "0..3", "--html", "m.html"];
+    let table = wavetank.ok(&args);
+    assert!(table.contains("  b  strict client") && table.contains("unexplained: 0"), "{table}");
+    assert_eq!(table.matches("0/3 <63.2%").count() + table.matches("1/3 <").count(), 24, "{table}");
+    let page = wavetank.read("m.html");
+    assert!(page.contains("title=\"wavetank run stale-requests --with strict --seeds 0..3\""), "{page}");
+    let cells = wavetank.ok(&["matrix", "--columns", "nothing", "--seeds", "0..1", "--json"]);
+    assert_eq!(cells.lines().count(), 13, "a line a row, and one for what is left: {cells}");
+    let refused = wavetank.refused(&["matrix", "--columns", "everything"]);
+    assert!(one_line(&refused).contains("--columns: there is no column everything: use one of nothing,"));
+}
+
+#[test]
 fn a_run_tells_its_story_and_its_recording_replays() {
     let wavetank = Wavetank::new("replay");
     let story = wavetank.ok(&["run", "torn-transaction", "--seed", "7"]);

@@ -19,7 +19,7 @@ fn scenario() -> &'static Scenario {
 
 fn world(switch: Option<&'static str>) -> Config {
     let mut config = (scenario().config)();
-    for name in switch {
+    if let Some(name) = switch {
         let switch = scenarios::switches().iter().find(|known| known.name == name).expect("a known switch");
         (switch.apply)(&mut config);
     }

@@ -111,6 +111,7 @@ impl Generator {
         let orders = [SortOrder::None, SortOrder::Ascend, SortOrder::Descend];
         let sorted = self.dice.one_in(3);
         RangeRequest {
+            uncounted: false,
             key: self.key(),
             range_end: self.end(),
             limit: if self.dice.one_in(3) { self.dice.below(5) as i64 - 1 } else { 0 },

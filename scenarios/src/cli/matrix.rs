@@ -77,9 +77,7 @@ pub(super) fn run(args: &Args) -> CliResult {
     if let Some(file) = &args.html {
         let titles: Vec<&str> = columns.iter().map(|column| column.words).collect();
         let page = matrix_html::page(&titles, &rows, &args.seeds);
-        std::fs::write(file, page).map_err(|error| {
-            Unusable::new(format!("--html {}: {error}: name a file that can be written", file.display()))
-        })?;
+        options::write_file("--html", file, &page)?;
     }
     let expected = counted.iter().all(is_expected);
     if !args.json {

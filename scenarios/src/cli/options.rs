@@ -108,7 +108,6 @@ pub(super) fn write(directory: &Path, name: &str, text: &str) -> Result<PathBuf,
 
 /// Writes a run's history for any checker: as Jepsen's EDN if the file ends in .edn; its polls alone, as kq-abort/1, if it
 /// ends in .abort.json; else as kq-case/1.
-#[expect(clippy::disallowed_methods, reason = "the command writes what its user asked for, outside any run")]
 pub(super) fn write_history(file: &Path, plan: &Plan, outcome: &Outcome) -> Result<(), Unusable> {
     let history = &outcome.history;
     let id = format!("{}-{}", plan.scenario, plan.seed);
@@ -124,8 +123,14 @@ pub(super) fn write_history(file: &Path, plan: &Plan, outcome: &Outcome) -> Resu
         let rest = [("options".to_string(), options)].into_iter().collect();
         case::write(&Case { id, history: history.clone(), rest })
     };
+    write_file("--history", file, &text)
+}
+
+/// Writes `text` to the file that `option` names.
+#[expect(clippy::disallowed_methods, reason = "the command writes what its user asked for, outside any run")]
+pub(super) fn write_file(option: &str, file: &Path, text: &str) -> Result<(), Unusable> {
     std::fs::write(file, text)
-        .map_err(|error| Unusable::new(format!("--history: {} cannot be written: {error}", file.display())))
+        .map_err(|error| Unusable::new(format!("{option}: {} cannot be written: {error}", file.display())))
 }
 
 #[cfg(test)]

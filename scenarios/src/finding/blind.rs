@@ -73,10 +73,10 @@ impl Blind {
         let may_fail = |failure: &String| self.may.iter().any(|claim| failure.contains(claim));
         let shows = |name: &&str| signature.contains(*name);
         let is_known = |name: &String| self.must.iter().any(|list| has(list, name)) || has(self.may, name);
-        let is_caught = self.must.iter().all(|list| list.iter().any(|name| shows(&name)));
+        let is_caught = self.must.iter().all(|list| list.iter().any(&shows));
         if !signature.iter().all(is_known) || !failures.iter().all(may_fail) {
             Reading::Unexpected
-        } else if is_caught && !self.without.iter().any(|name| shows(&name)) {
+        } else if is_caught && !self.without.iter().any(shows) {
             Reading::Caught
         } else {
             Reading::Quiet
