@@ -33,7 +33,8 @@ type Transaction = (String, u64);
 #[derive(Default)]
 struct Struck {
     transactions: BTreeMap<Transaction, BTreeSet<Mechanism>>,
-    /// An offset was held for a transaction that was over.
+    /// An offset was held for a transaction that was over, and is there in the end. An agent may tell late of one that it held in
+    /// time, so that without harm it cannot be told from a late one.
     offsets: bool,
     /// A batch was appended that no transaction has a place for.
     asks_nobody: bool,
@@ -55,7 +56,8 @@ pub(crate) fn attribute(
 ) -> Attribution {
     let writers = writers(&facts.facts);
     let mut struck = Struck::find(decisions, facts, trace);
-    struck.offsets = holds_late(plan, &writers, trace);
+    let are_torn = others.iter().any(|(name, _)| *name == "torn-offsets");
+    struck.offsets = are_torn && holds_late(plan, &writers, trace);
     // Agents that do not ask take what comes, of an older epoch too.
     let outside = plan.config.agent.transactions.outside;
     struck.asks_nobody = outside == Outside::Local && others.iter().any(|(name, _)| *name == "zombie-append");
@@ -88,7 +90,8 @@ fn is_explained(name: &str, known: &BTreeSet<Mechanism>) -> bool {
         }
         Mechanism::SequenceReuse => ["conflict", "torn-offsets"].contains(&name),
         Mechanism::StaleInit => name == "false-fence",
-        Mechanism::DelayedProduce => false,
+        // A record of an aborted transaction that is visible makes its offset count as missing.
+        Mechanism::DelayedProduce => name == "torn-offsets",
     })
 }
 

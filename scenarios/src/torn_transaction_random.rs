@@ -25,7 +25,7 @@ pub(crate) const SCENARIO: Scenario = Scenario {
         Variant::Strict => Expect::Clean,
         _ => Expect::Finds {
             must: &["torn-transaction"],
-            may: &["G1a", "lost-write", "unseen", "position-moved", "wrong-decision"],
+            may: &["G1a", "early-visibility", "lost-write", "unseen", "position-moved", "wrong-decision"],
         },
     },
 };

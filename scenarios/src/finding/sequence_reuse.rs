@@ -38,6 +38,8 @@ pub(super) const FINDING: Finding = Finding {
         // The answer names the offset of the other record. Finding 9 is in this world too.
         may: &[
             "wrong-decision",
+            "early-visibility",
+            "false-fence",
             "torn-transaction",
             "inconsistent-offsets",
             "conflict",

@@ -32,7 +32,8 @@ pub(super) const FINDING: Finding = Finding {
         with: &["fenced-is-failed"],
         must: &[&["G1a"]],
         without: &[],
-        may: &["lost-write"],
+        // No agent tells of a fence whose answer the coordinator did not give: the judge takes it for a false one.
+        may: &["lost-write", "false-fence"],
         left: &[],
         limits: QUICK,
     },
