@@ -173,7 +173,8 @@ fn reused(trace: &[Entry]) -> BTreeSet<Transaction> {
     reused
 }
 
-/// Whether an offset was held when the transaction that it is of was over for its client.
+/// Whether an offset was held when the transaction that it is of was over, for its client or, under the old protocol, for the
+/// coordinator: a stale EndTxn may have ended it before, and with it the listing of the group.
 fn holds_late(plan: &Plan, writers: &BTreeMap<(Atom, Atom), Transaction>, trace: &[Entry]) -> bool {
     let mut of_offset: BTreeMap<i64, &Transaction> = BTreeMap::new();
     for operation in plan.operations.values().flatten() {
@@ -184,9 +185,27 @@ fn holds_late(plan: &Plan, writers: &BTreeMap<(Atom, Atom), Transaction>, trace:
         }
     }
     let mut over: BTreeSet<Transaction> = BTreeSet::new();
+    let is_old = !plan.config.is_second_protocol();
+    // How often the client's current transaction began at the coordinator, and whether it has ended there.
+    let mut at_coordinator: BTreeMap<String, (u32, bool)> = BTreeMap::new();
     for entry in trace {
         let number = |field| entry.number(field).unwrap_or(-1);
+        let id = || entry.text("transactional_id");
         match entry.name {
+            "producer.begin" => drop(at_coordinator.insert(entry.text("id"), (0, false))),
+            "txn.begun" => {
+                let begun = at_coordinator.get(&id()).map_or(0, |(begun, _)| *begun);
+                at_coordinator.insert(id(), (begun + 1, false));
+            }
+            "txn.completed" => {
+                let begun = at_coordinator.get(&id()).map_or(0, |(begun, _)| *begun);
+                at_coordinator.insert(id(), (begun, true));
+            }
+            "offset.held"
+                if is_old && at_coordinator.get(&id()).is_some_and(|(begun, ended)| *begun > 1 || *ended) =>
+            {
+                return true;
+            }
             "producer.end" => drop(over.insert((entry.text("id"), number("txn") as u64))),
             "offset.held" if of_offset.get(&number("offset")).is_some_and(|of| over.contains(*of)) => {
                 return true;
