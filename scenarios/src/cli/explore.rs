@@ -60,7 +60,8 @@ pub(super) fn run(args: &Args) -> CliResult {
         }
         if exempt > 0 {
             say!(
-                "{exempt} more fence the live producer by a stale InitProducerId, as in any protocol (finding 19)"
+                "{exempt} more do what no client can prevent: a stale InitProducerId fences the live producer (finding 19), or an \
+                 offset that comes as its transaction ends stays pending (S9)"
             );
         }
     }
