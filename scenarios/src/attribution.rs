@@ -57,7 +57,7 @@ pub(crate) fn attribute(
     let writers = writers(&facts.facts);
     let mut struck = Struck::find(decisions, facts, trace);
     let are_torn = others.iter().any(|(name, _)| *name == "torn-offsets");
-    struck.offsets = are_torn && holds_late(plan, &writers, trace);
+    struck.offsets = are_torn && holds_late(plan, &writers, trace, facts.last_offset.is_none());
     // Agents that do not ask take what comes, of an older epoch too.
     let outside = plan.config.agent.transactions.outside;
     struck.asks_nobody = outside == Outside::Local && others.iter().any(|(name, _)| *name == "zombie-append");
@@ -173,9 +173,14 @@ fn reused(trace: &[Entry]) -> BTreeSet<Transaction> {
     reused
 }
 
-/// Whether an offset was held when the transaction that it is of was over, for its client or, under the old protocol, for the
+/// Whether an offset was held when the transaction that it is of was over, for its client or, if one is still undecided, for the
 /// coordinator: a stale EndTxn may have ended it before, and with it the listing of the group.
-fn holds_late(plan: &Plan, writers: &BTreeMap<(Atom, Atom), Transaction>, trace: &[Entry]) -> bool {
+fn holds_late(
+    plan: &Plan,
+    writers: &BTreeMap<(Atom, Atom), Transaction>,
+    trace: &[Entry],
+    is_undecided: bool,
+) -> bool {
     let mut of_offset: BTreeMap<i64, &Transaction> = BTreeMap::new();
     for operation in plan.operations.values().flatten() {
         if let Op::Txn { sends, offset: Some(offset), .. } = &operation.what {
@@ -185,7 +190,7 @@ fn holds_late(plan: &Plan, writers: &BTreeMap<(Atom, Atom), Transaction>, trace:
         }
     }
     let mut over: BTreeSet<Transaction> = BTreeSet::new();
-    let is_old = !plan.config.is_second_protocol();
+    let is_left = is_undecided && !plan.config.is_second_protocol();
     // How often the client's current transaction began at the coordinator, and whether it has ended there.
     let mut at_coordinator: BTreeMap<String, (u32, bool)> = BTreeMap::new();
     for entry in trace {
@@ -202,7 +207,8 @@ fn holds_late(plan: &Plan, writers: &BTreeMap<(Atom, Atom), Transaction>, trace:
                 at_coordinator.insert(id(), (begun, true));
             }
             "offset.held"
-                if is_old && at_coordinator.get(&id()).is_some_and(|(begun, ended)| *begun > 1 || *ended) =>
+                if is_left
+                    && at_coordinator.get(&id()).is_some_and(|(begun, ended)| *begun > 1 || *ended) =>
             {
                 return true;
             }
