@@ -199,13 +199,10 @@ fn holds_late(
         match entry.name {
             "producer.begin" => drop(at_coordinator.insert(entry.text("id"), (0, false))),
             "txn.begun" => {
-                let begun = at_coordinator.get(&id()).map_or(0, |(begun, _)| *begun);
-                at_coordinator.insert(id(), (begun + 1, false));
+                let (begun, ended) = at_coordinator.entry(id()).or_default();
+                (*begun, *ended) = (*begun + 1, false);
             }
-            "txn.completed" => {
-                let begun = at_coordinator.get(&id()).map_or(0, |(begun, _)| *begun);
-                at_coordinator.insert(id(), (begun, true));
-            }
+            "txn.completed" => at_coordinator.entry(id()).or_default().1 = true,
             "offset.held"
                 if is_left
                     && at_coordinator.get(&id()).is_some_and(|(begun, ended)| *begun > 1 || *ended) =>
@@ -295,7 +292,7 @@ fn subjects(
         all.push(("position-moved", of_records(moved.key, &values)));
     }
     all.extend(verdict.stale_polls.iter().map(|poll| ("stale-poll", of_records(poll.key, &[poll.due.0]))));
-    const NAMED: [&str; 9] = [
+    const NAMED: [&str; 10] = [
         "torn-transaction",
         "G1a",
         "G1b",
@@ -305,10 +302,9 @@ fn subjects(
         "duplicate",
         "inconsistent-offsets",
         "position-moved",
+        "stale-poll",
     ];
     let rest = verdict.anomalies(history).into_iter().map(|found| found.name);
-    all.extend(
-        rest.filter(|name| !NAMED.contains(name) && *name != "stale-poll").map(|name| (name, Vec::new())),
-    );
+    all.extend(rest.filter(|name| !NAMED.contains(name)).map(|name| (name, Vec::new())));
     all
 }

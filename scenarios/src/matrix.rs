@@ -122,7 +122,7 @@ pub struct Counts {
     /// Seeds run.
     pub seeds: u64,
     /// Seeds in which a mechanism was at work.
-    pub at_work: BTreeMap<Mechanism, u64>,
+    at_work: BTreeMap<Mechanism, u64>,
     /// Seeds with an anomaly that nothing known explains, and which anomalies.
     pub unexplained: Vec<(u64, String)>,
     /// Seeds whose run failed, and how.

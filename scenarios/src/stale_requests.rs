@@ -13,13 +13,12 @@ use crate::cluster::COORDINATOR;
 use crate::config::Config;
 use crate::plan::{Decision, Op, Operation, Plan, Send};
 use crate::scenario::{Expect, Scenario};
+use crate::torn_transaction_random;
 use broker::{Outside, Routing};
 use client::Variant;
 use sim::choice::Choices;
 use sim::fault::{Fault, FramePattern, Scheduled, When};
 use sim::nemesis::{self, Kind, Swarm};
-use sim::net::NetConfig;
-use sim::run::Preempt;
 use std::collections::BTreeMap;
 
 pub(crate) const SCENARIO: Scenario = Scenario {
@@ -51,21 +50,9 @@ const MAY: &[&str] = &[
     "wrong-decision",
 ];
 
-/// A network on which requests spend their time on the way, and fast storage: trouble then meets requests of all kinds.
+/// The network and storage of `torn-transaction-random`, on which trouble meets requests of all kinds.
 fn config() -> Config {
-    let latency = |base_us, jitter_us| fake_s3::Latency { base_us, jitter_us };
-    Config {
-        delivery_timeout_ms: Some(3_000),
-        net: NetConfig { latency_base_us: 5_000, latency_jitter_us: 15_000, ..NetConfig::default() },
-        coordinator: fake_etcd::ServerConfig { fsync_min_us: 500, fsync_max_us: 2_000, ..Default::default() },
-        storage: fake_s3::ServerConfig {
-            write: latency(2_000, 3_000),
-            read: latency(1_000, 2_000),
-            ..Default::default()
-        },
-        preempt: Preempt { chance: 0.1, hold_us_max: 50_000 },
-        ..Config::default()
-    }
+    Config { delivery_timeout_ms: Some(3_000), ..torn_transaction_random::config() }
 }
 
 const PRODUCERS: u32 = 2;

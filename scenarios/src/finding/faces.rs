@@ -28,19 +28,17 @@ pub struct FaceScript {
 
 /// All rows that have a script of their own.
 pub fn faces() -> &'static [FaceScript] {
-    const {
-        &[
-            ABORT_VISIBLE,
-            COMMIT_SPLIT,
-            COMMIT_TORN,
-            COMMIT_LOST,
-            COMMIT_LOST_LENIENT,
-            UNENDED_VISIBLE,
-            LATE_BETWEEN,
-            HANGING_DECIDED,
-            STALE_OFFSETS,
-        ]
-    }
+    &[
+        ABORT_VISIBLE,
+        COMMIT_SPLIT,
+        COMMIT_TORN,
+        COMMIT_LOST,
+        COMMIT_LOST_LENIENT,
+        UNENDED_VISIBLE,
+        LATE_BETWEEN,
+        HANGING_DECIDED,
+        STALE_OFFSETS,
+    ]
 }
 
 /// What is shown by clients that are not safe; the others show nothing.

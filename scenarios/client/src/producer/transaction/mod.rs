@@ -5,8 +5,10 @@
 //! coordinator has been looked up: there is no limit to that, only the application's wait is bounded.
 //!
 //! Here: state, what the application asks for, and which request goes next. `request`: the requests and their queue.
-//! `reply`: what their answers change. `unconfirmed`: what clients do that give a request up.
+//! `reply`: what their answers change. `doubt`: what may still be under way. `unconfirmed`: what clients do that give a request
+//! up.
 
+mod doubt;
 mod reply;
 mod request;
 mod unconfirmed;
@@ -352,31 +354,6 @@ impl TransactionManager {
                 continue;
             }
             return Some(if aborts && self.distrusts() { self.abort_by_new_epoch(request) } else { request });
-        }
-    }
-
-    /// A copy of something of this transaction may be under way, and this client cares.
-    fn distrusts(&self) -> bool {
-        let doubts = self.suspicious || self.epoch_bump_required;
-        doubts && self.bumps_epochs() && !self.model.flaws.reuse_epoch_after_resend
-    }
-
-    /// A new epoch in place of `end`, an abort: it aborts as well, and its markers tell the partitions of the new epoch, so that
-    /// they refuse what is late. After an EndTxn they would still take a batch of the old one (findings.md, "strict client").
-    fn abort_by_new_epoch(&mut self, end: TxnRequest) -> TxnRequest {
-        self.forget_transaction();
-        self.state = State::Initializing;
-        let bump = |(key, queued): (&(u8, u64), &TxnRequest)| {
-            (queued.call.rpc() == Rpc::InitProducerId).then_some(*key)
-        };
-        let queued = self.queue.iter().find_map(bump);
-        match queued.and_then(|key| self.queue.remove(&key)) {
-            // The application waits for this one.
-            Some(bump) => bump,
-            None => {
-                let call = Call::InitProducerId { producer_id: self.producer_id, epoch: self.epoch };
-                TxnRequest { call, ..end }
-            }
         }
     }
 

@@ -73,18 +73,6 @@ impl TransactionManager {
         self.put_back(request, now);
     }
 
-    /// The request will be sent again. Only an answer that it was refused unseen
-    /// (`CONCURRENT_TRANSACTIONS`) says that no copy of it is under way inside the cluster.
-    fn suspect_copies_of(&mut self, request: &TxnRequest, code: i16) {
-        let harmless = matches!(request.call.rpc(), Rpc::FindCoordinator | Rpc::InitProducerId);
-        self.suspicious |= !harmless && code != codes::CONCURRENT_TRANSACTIONS;
-    }
-
-    /// The outcome of a batch of this transaction is unknown: a copy may still be under way.
-    pub(crate) fn suspect_batch(&mut self) {
-        self.suspicious = true;
-    }
-
     fn succeeded(&mut self, request: TxnRequest, reply: Reply) {
         match (&request.call, reply) {
             (Call::FindCoordinator, Reply::Coordinator { node, .. }) => {
